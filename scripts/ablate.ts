@@ -11,8 +11,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readFailed, readOk } from '../src/model/read.ts';
 import type { Snapshot } from '../src/model/snapshot.ts';
-import { inBusyCluster } from '../test/unit/busy-cluster.ts';
-import { withDecoys } from '../test/unit/decoys.ts';
+import { inBusyCluster, withDecoys } from '../test/unit/decoys.ts';
 import {
   FORECAST,
   readRecordedForecast,

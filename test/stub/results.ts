@@ -249,3 +249,30 @@ export function settled(
     examination: undefined,
   });
 }
+
+/** Every object held by a finalizer of its own, so that nothing folds. */
+export function crowded(objects: number, name = 'crowded'): NamespaceResult {
+  const findings = Array.from({ length: objects }, (_, at) => {
+    const finalizer = `f.example/${name}-${at}`;
+    const nobody = 'nothing in the cluster shows which controller should remove it';
+    const [look, patch] = ['get', 'patch'].map((verb) => `kubectl ${verb} cm cm-${at} -n ${name}`);
+    const of = {
+      subject: { apiVersion: 'v1', kind: 'ConfigMap', namespace: name, name: `cm-${at}` },
+      finalizer,
+    };
+    const owner = finding({
+      ...{ code: 'owner-unknown', ...of, continuation: nobody },
+      message: `has finalizer ${finalizer}, and ${nobody}`,
+      remedies: [
+        { role: 'look', text: 'Find out who wrote it', command: `${look}` },
+        { role: 'or', text: 'Remove it', command: `${patch} -p '${'x'.repeat(250)}'` },
+      ],
+    });
+    const held = finding({
+      ...{ code: 'object-finalizer', ...of, message: `is held by finalizer ${finalizer}` },
+      ...{ evidence: ['äöü '.repeat(50)], waitsFor: [owner.id] },
+    });
+    return [held, owner];
+  }).flat();
+  return namespaceResult({ name, diagnosis: diagnosis(findings) });
+}

@@ -12,19 +12,12 @@ test('counts the finished requests of one user', () => {
     '',
   ];
 
-  expect(requestsOf(lines, 'teardown-gate').map(({ status }) => status)).toEqual([200, 200, 429]);
-});
-
-test('returns the time, the path and the program of a request', () => {
-  expect(requestsOf([event({})], 'teardown-gate')).toEqual([
-    {
-      at: Date.UTC(2026, 0, 2, 3, 4, 5, 678),
-      verb: 'list',
-      uri: '/api/v1/namespaces/stuck/configmaps?limit=500',
-      userAgent: 'kubectl/v1.36.3',
-      status: 200,
-    },
-  ]);
+  const [first, ...others] = requestsOf(lines, 'teardown-gate');
+  expect(others.map(({ status }) => status)).toEqual([200, 429]);
+  expect(first).toEqual({
+    ...{ at: Date.UTC(2026, 0, 2, 3, 4, 5, 678), verb: 'list', status: 200 },
+    ...{ uri: '/api/v1/namespaces/stuck/configmaps?limit=500', userAgent: 'kubectl/v1.36.3' },
+  });
 });
 
 test('collects the pages of each collection in the namespace, ordered by time', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type CatalogueEntry, isWorkloadOf, lookUpFinalizer } from '../../src/model/catalogue.ts';
 import entries from '../../src/model/finalizers.json' with { type: 'json' };
+import { expectPairs } from '../stub/pairs.ts';
 
 const CATALOGUE = entries as CatalogueEntry[];
 const core = (kind: string) => ({ kind, group: '' });
@@ -13,33 +14,13 @@ describe('every entry of the catalogue', () => {
     scope: (value) => ['namespaced', 'cluster', 'namespace'].includes(value as string),
     owner: isText,
     workload: (value) =>
-      Array.isArray(value) &&
-      value.every(
+      (value as object[]).every(
         (place) =>
           Object.keys(place).sort().join() === 'name,namespace' &&
-          isText(place.namespace) &&
-          isText(place.name),
+          Object.values(place).every(isText),
       ),
     anyController: (value) => value === undefined || value === true,
-    needs: (value) =>
-      value === undefined ||
-      (Array.isArray(value) &&
-        value.every(
-          (need) =>
-            /^action,group,kind,note(?:,(?:field|via|name))?(?:,when)?$/.test(
-              Object.keys(need).join(),
-            ) &&
-            // A read says what it reads, else any object of the type would count.
-            ['field', 'via', 'name'].some((key) => key in need) === (need.action === 'read') &&
-            isTextOrAbsent(need.field, /^(?:spec|metadata\.annotations)\b/) &&
-            isTextOrAbsent(need.via, /^[A-Z]\w+$/) &&
-            (need.when ?? []).every((one: string) => /^(?:spec|metadata)\.[^=]+=./.test(one)) &&
-            ['create', 'read'].includes(need.action) &&
-            /^[A-Z]\w+$/.test(need.kind) &&
-            /^(?:\*|[a-z0-9.-]*)$/.test(need.group) &&
-            isText(need.note) &&
-            !/\.$/.test(need.note),
-        )),
+    needs: (value) => value === undefined || (value as Record<string, string>[]).every(isNeed),
     actsWhenPaused: (value) => value === undefined || value === true,
     protects: isSentence,
     leakIfRemoved: isSentence,
@@ -53,6 +34,32 @@ describe('every entry of the catalogue', () => {
     },
     source: (value) => typeof value === 'string',
   };
+
+  /** What it creates, or what it reads: a read says which, else any object of the type would count. */
+  function isNeed({
+    action,
+    group = '',
+    kind = '',
+    note,
+    field,
+    via,
+    name,
+    when,
+    ...rest
+  }: Record<string, unknown>) {
+    const which = [field, via, name].filter((one) => one !== undefined);
+    return (
+      (action === 'read' ? which.length === 1 : action === 'create' && which.length === 0) &&
+      isTextOrAbsent(field, /^(?:spec|metadata\.annotations)\b/) &&
+      isTextOrAbsent(via, /^[A-Z]\w+$/) &&
+      ((when ?? []) as string[]).every((one) => /^(?:spec|metadata)\.[^=]+=./.test(one)) &&
+      /^[A-Z]\w+$/.test(`${kind}`) &&
+      /^(?:\*|[a-z0-9.-]*)$/.test(`${group}`) &&
+      isText(note) &&
+      !/\.$/.test(`${note}`) &&
+      Object.keys(rest).length === 0
+    );
+  }
 
   function isPatch(value: unknown): boolean {
     return typeof value === 'object' && value !== null;
@@ -122,55 +129,11 @@ describe('every entry of the catalogue', () => {
   });
 });
 
-describe('lookUpFinalizer', () => {
-  test('finds the claim protection on claims only', () => {
-    const finalizer = 'kubernetes.io/pvc-protection';
-    expect(lookUpFinalizer(finalizer, core('PersistentVolumeClaim'))?.match).toBe(finalizer);
-    expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeUndefined();
-  });
-
-  test('finds nothing for an invented finalizer', () => {
-    expect(lookUpFinalizer('some.random/finalizer', core('ConfigMap'))).toBeUndefined();
-  });
-
-  test.each(['constructor', '__proto__', 'toString', ''])('finds nothing for %j', (finalizer) => {
-    expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeUndefined();
-  });
-
-  test('prefers the exact name to a prefix', () => {
-    const finalizer = 'controller.cattle.io/namespace-auth';
-    expect(lookUpFinalizer(finalizer, core('Namespace'))?.match).toBe(finalizer);
-  });
-
-  test('matches any text after a prefix', () => {
-    expect(lookUpFinalizer('controller.cattle.io/anything', core('Secret'))?.match).toBe(
-      'controller.cattle.io/*',
-    );
-    expect(lookUpFinalizer('clusterscoped.controller.cattle.io/x_c-1', core('Secret'))?.match).toBe(
-      'clusterscoped.controller.cattle.io/*',
-    );
-  });
-
-  test('matches any text for a star', () => {
-    const bucket = { kind: 'Bucket', group: 's3.services.k8s.aws' };
-    expect(lookUpFinalizer('finalizers.s3.services.k8s.aws/Bucket', bucket)).toBeDefined();
-    expect(lookUpFinalizer('finalizersXs3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
-    expect(lookUpFinalizer('a/finalizers.s3.services.k8s.aws/Bucket', bucket)).toBeUndefined();
-  });
-
-  test('matches "*" for every kind except Namespace', () => {
-    const finalizer = 'wrangler.cattle.io/x';
-    expect(lookUpFinalizer(finalizer, core('ConfigMap'))).toBeDefined();
-    expect(lookUpFinalizer(finalizer, core('Namespace'))).toBeUndefined();
-    expect(lookUpFinalizer('foregroundDeletion', core('Namespace'))).toBeDefined();
-  });
-
-  test('matches "*.group" for the group and its subgroups', () => {
-    const finalizer = 'longhorn.io';
-    expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'longhorn.io' })).toBeDefined();
-    expect(lookUpFinalizer(finalizer, { kind: 'Volume', group: 'notlonghorn.io' })).toBeUndefined();
-  });
-});
+test('a finalizer of a kind is found by its name, by a prefix, or not at all', () =>
+  expectPairs('finalizers.txt', (line) => {
+    const [, finalizer = '', kind = '', group = ''] = /^(.*) on (\w+)\.?(.*)$/.exec(line) ?? [];
+    return lookUpFinalizer(finalizer, { kind, group })?.match ?? 'none';
+  }));
 
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value.trim() === value && value !== '';

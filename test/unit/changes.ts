@@ -94,21 +94,3 @@ export const binding = (
 export const account = (namespace: string, name: string): JsonObject => ({
   ...{ kind: 'ServiceAccount', namespace, name },
 });
-
-/** A running Deployment with a ClusterRole of these rules; without rules with the role of this name that is there. */
-export function install(
-  now: Snapshot,
-  { namespace = 'tools', name, container, rules, roleName = name }: Installed,
-): void {
-  listed(now, 'deployments').push(deployment(namespace, name, container));
-  if (rules !== undefined) listed(now, 'clusterRoles').push(role(roleName, rules));
-  listed(now, 'clusterRoleBindings').push(binding(roleName, [account(namespace, name)]));
-}
-
-export interface Installed {
-  namespace?: string;
-  name: string;
-  container?: JsonObject;
-  rules?: JsonObject[];
-  roleName?: string;
-}

@@ -10,20 +10,16 @@ function isTrue(type: string, message: string): Condition {
 }
 
 describe('namespaceConditions', () => {
-  const nothing = { discoveryFailures: [], remaining: [], finalizersRemaining: [] };
-
-  test.each([
-    { what: 'without conditions', given: [], present: false },
-    { what: 'with five green ones', given: GREEN_CONDITIONS, present: true },
-    {
-      what: 'with types that others put there',
-      given: [
-        isTrue('example.com/Frozen', 'pods. has 5 resource instances'),
-        isTrue('constructor', 'x'),
-      ],
-      present: false,
-    },
-  ])('finds nothing in a namespace $what', ({ given, present }) => {
+  const others = [
+    isTrue('example.com/Frozen', 'pods. has 5 resource instances'),
+    isTrue('constructor', 'x'),
+  ];
+  test.each<[what: string, given: Condition[], present: boolean]>([
+    ['without conditions', [], false],
+    ['with five green ones', GREEN_CONDITIONS, true],
+    ['with types that others put there', others, false],
+  ])('finds nothing in a namespace %s', (_, given, present) => {
+    const nothing = { discoveryFailures: [], remaining: [], finalizersRemaining: [] };
     expect(namespaceConditions(given)).toEqual({ present, ...nothing });
   });
 

@@ -1,258 +1,261 @@
 import type { JsonObject } from '../../src/base/json.ts';
-import { webhookFacts } from '../../src/model/facts/admission.ts';
-import {
-  apiServiceFacts,
-  bindingFacts,
-  definitionFacts,
-  leaseFacts,
-  roleFacts,
-} from '../../src/model/facts/cluster.ts';
-import { namespaceFacts } from '../../src/model/facts/metadata.ts';
-import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import { type Read, readOk } from '../../src/model/read.ts';
-import type {
-  EventFacts,
-  LeaseFacts,
-  ObjectFacts,
-  PodFacts,
-  Snapshot,
-} from '../../src/model/snapshot.ts';
+import type { EventFacts, ObjectFacts, PodFacts, Snapshot } from '../../src/model/snapshot.ts';
+import {
+  CLUSTER_SOURCES,
+  type ClusterSources,
+  NAMESPACE_SOURCES,
+} from '../../src/model/sources.ts';
 
-/**
- * What busy clusters have beside what counts: namesakes of another kind or group, permissions that no binding grants,
- * guards of other types, what has ended. Nothing of it may change an answer.
- */
-export function withDecoys(now: Snapshot): Snapshot {
-  const held = heldObjects(now);
-  const { cluster, places } = now;
-  const workloads = [cluster.deployments, cluster.statefulSets, cluster.daemonSets].flatMap(
-    (read) => (read?.ok ? read.value : []),
-  );
-  const more = <K extends keyof Snapshot['cluster']>(source: K, ...items: unknown[]) => ({
-    [source]: added(cluster[source] as Read<unknown[]> | undefined, items),
-  });
-  return {
-    ...now,
-    ...(now.logs && { logs: otherLines(now.logs, held, now.takenAt) }),
-    cluster: {
-      ...cluster,
-      ...more('namespaces', ...PLACES.map((place) => namespaceFacts(place))),
-      ...more('apiServices', apiServiceFacts(API)),
-      ...more('definitions', ...held.map((object) => definitionFacts(namesakeType(object)))),
-      ...more(
-        'validatingWebhooks',
-        ...WEBHOOKS.flatMap(webhookFacts('ValidatingWebhookConfiguration')),
-      ),
-      ...more(
-        'mutatingWebhooks',
-        ...WEBHOOKS.flatMap(webhookFacts('MutatingWebhookConfiguration')),
-      ),
-      ...more('jobs', ...workloads.map(({ name }) => endedJob(name))),
-      ...more(
-        'clusterRoles',
-        roleFacts(ROLE),
-        ...held.map((object) => roleFacts(roleBeside(object))),
-      ),
-      ...more('clusterRoleBindings', ...BINDINGS.map((binding) => bindingFacts(binding))),
-      ...more('leases', leaseFacts(LEASE), ...namesakesOfLeases(cluster.leases)),
-    },
-    places: Object.fromEntries(
-      Object.entries(places).map(([namespace, place]) => [
-        namespace,
-        {
-          ...place,
-          ...(place.roles && { roles: added(place.roles, [{ ...roleFacts(ROLE), namespace }]) }),
-          ...(place.roleBindings && {
-            roleBindings: added(
-              place.roleBindings,
-              BINDINGS.map((binding) => ({ ...bindingFacts(binding), namespace })),
-            ),
-          }),
-          ...(place.pods &&
-            namespace !== now.namespace.name && { pods: besideEvicted(place.pods) }),
-          ...(place.events && {
-            events: added(place.events, [
-              ...held.map((object) => eventAbout(object, now.takenAt)),
-              ...workloads.map((object) => eventAbout(object, now.takenAt)),
-            ]),
-          }),
-        },
-      ]),
-    ),
-  };
-}
-
-/** Pods that a node has evicted, and that others have replaced, stay until somebody deletes them. */
-function besideEvicted(pods: Read<PodFacts[]>): Read<PodFacts[]> {
-  const evicted = (pods.ok ? pods.value : [])
-    .filter(isReplaced)
-    .slice(0, 2)
-    .map((pod) => ({
-      ...{ ...pod, name: `${pod.name}-evicted`, uid: `${pod.uid}-evicted` },
-      ...{
-        phase: 'Failed',
-        ready: false,
-        troubles: ['ended: Evicted: The node was low on resource: memory'],
-      },
-    }));
-  return added(pods, evicted);
-}
-
-const isReplaced = ({ ready, ownerReferences: [by] }: PodFacts): boolean =>
-  ready && by !== undefined && by.kind !== 'Node';
-
-/** Leases with the same names, of programs that have ended. */
-function namesakesOfLeases(leases: Read<LeaseFacts[]> | undefined): LeaseFacts[] {
-  return (leases?.ok ? leases.value : []).map((lease) => ({
-    ...lease,
-    ...{ namespace: 'decoy-stays', holder: 'decoy_1', renewTime: OLD, writers: ['decoy'] },
-  }));
-}
-
-/** Log lines about objects with the same name elsewhere, and with a longer name here. */
-function otherLines(logs: NonNullable<Snapshot['logs']>, held: readonly ObjectFacts[], at: string) {
-  const lines = held.flatMap(({ namespace, name, kind }) => [
-    JSON.stringify({
-      level: 'error',
-      ts: at,
-      msg: 'Reconciler error',
-      [kind]: { name, namespace: 'decoy-stays' },
-      namespace: 'decoy-stays',
-      name,
-      error: 'AccessDenied',
-    }),
-    JSON.stringify({
-      level: 'error',
-      ts: at,
-      msg: 'Reconciler error',
-      namespace,
-      name: `${name}-decoy`,
-      error: 'AccessDenied',
-    }),
-  ]);
-  return Object.fromEntries(Object.entries(logs).map(([key, read]) => [key, added(read, lines)]));
+/** The same cluster with these objects as well, where such objects were read. */
+function withMore(
+  now: Snapshot,
+  objects: { [K in keyof ClusterSources]?: JsonObject[] },
+): Snapshot {
+  const cluster = { ...now.cluster } as Record<string, Read<unknown[]>>;
+  for (const [source, items] of Object.entries(objects)) {
+    const { parse } = CLUSTER_SOURCES[source as keyof typeof CLUSTER_SOURCES];
+    const read = cluster[source];
+    if (read !== undefined) cluster[source] = added(read, items.flatMap(parse as () => unknown[]));
+  }
+  return { ...now, cluster } as Snapshot;
 }
 
 function added<T, R extends Read<T[]> | undefined>(read: R, items: unknown[]): R {
   return (read?.ok ? readOk([...read.value, ...(items as T[])]) : read) as R;
 }
 
-function heldObjects({ content }: Snapshot): ObjectFacts[] {
-  return content.flatMap(({ read }) =>
+const STAYS = 'decoy-stays';
+const OLD = '2026-01-01T00:00:00Z';
+const named = (name: string, more: JsonObject = {}): JsonObject => ({
+  metadata: { name, ...more },
+});
+const roleRef = (name: string) => ({ roleRef: { kind: 'ClusterRole', name } });
+const leaseOf = (holder: string, renewTime: string): JsonObject => ({
+  spec: { holderIdentity: holder, renewTime, leaseDurationSeconds: 15 },
+});
+
+/** Nobody has it. */
+const ROLE = { ...named('decoy'), rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }] };
+/** The first binding names a role that does not exist, the second has no subjects. */
+const BINDINGS: JsonObject[] = [
+  {
+    ...{ ...named('decoy-dangling'), ...roleRef('decoy-does-not-exist') },
+    subjects: [{ kind: 'Group', name: 'system:serviceaccounts' }],
+  },
+  { ...named('decoy-empty'), ...roleRef('decoy') },
+];
+
+const everything = {
+  ...{ apiGroups: ['*'], apiVersions: ['*'], resources: ['*'], operations: ['*'] },
+};
+/** None of these is asked about what a deletion does. */
+const WEBHOOKS: JsonObject = {
+  ...named('decoy'),
+  webhooks: [
+    { name: 'connects.decoy', rules: [{ ...everything, operations: ['CONNECT'] }] },
+    { name: 'group.decoy', rules: [{ ...everything, apiGroups: ['decoy.example.net'] }] },
+    {
+      name: 'labels.decoy',
+      namespaceSelector: { matchLabels: { decoy: 'yes' } },
+      rules: [everything],
+    },
+  ].map((one) => ({ ...one, clientConfig: { service: { namespace: STAYS, name: 'webhook' } } })),
+};
+
+/** An aggregated API of another product, which answers. */
+const API: JsonObject = {
+  ...named('v1.decoy.example.net'),
+  spec: {
+    ...{ group: 'decoy.example.net', version: 'v1' },
+    service: { namespace: STAYS, name: 'api' },
+  },
+  status: { conditions: [{ type: 'Available', status: 'True', reason: 'Passed', message: '' }] },
+};
+
+/** A Job that has done its work; nothing names its account. */
+const endedJob = (name: string): JsonObject => ({
+  ...named(`install-${name}`, { namespace: STAYS, uid: `decoy-job-${name}` }),
+  spec: { template: { spec: { serviceAccountName: 'decoy', containers: [{ name: 'hook' }] } } },
+  status: { conditions: [{ type: 'Complete', status: 'True' }] },
+});
+
+/** Reads the type of the object, and nobody has it. */
+const roleBeside = ({ apiVersion, kind }: ObjectFacts): JsonObject => {
+  const [group = ''] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
+  const word = kind.toLowerCase();
+  return {
+    ...named(`decoy-${word}`),
+    rules: [{ apiGroups: [group], resources: [`${word}s`], verbs: ['*'] }],
+  };
+};
+
+/**
+ * What busy clusters have beside what counts: namesakes of another kind or group, permissions that no binding grants,
+ * guards of other types, what has ended. Nothing of it may change an answer.
+ */
+export function withDecoys(now: Snapshot): Snapshot {
+  const held = now.content.flatMap(({ read }) =>
     read.ok
       ? [...read.value.terminating, ...read.value.guarded].flatMap(({ examples }) =>
           examples.slice(0, 1),
         )
       : [],
   );
-}
-
-const OLD = '2026-01-01T00:00:00Z';
-
-const PLACES: JsonObject[] = [
-  {
-    metadata: { name: 'decoy-ends', uid: 'decoy-1', deletionTimestamp: OLD },
-    spec: { finalizers: ['kubernetes'] },
-    status: { phase: 'Terminating' },
-  },
-  { metadata: { name: 'decoy-stays', uid: 'decoy-2' }, status: { phase: 'Active' } },
-];
-
-/** An aggregated API of another product, which answers. */
-const API: JsonObject = {
-  metadata: { name: 'v1.decoy.example.net' },
-  spec: {
-    group: 'decoy.example.net',
-    version: 'v1',
-    service: { namespace: 'decoy-stays', name: 'api' },
-  },
-  status: { conditions: [{ type: 'Available', status: 'True', reason: 'Passed', message: '' }] },
-};
-
-/** A type of another group with the kind of the object, whose CRD is going away. */
-function namesakeType({ kind }: ObjectFacts): JsonObject {
-  const name = `${kind.toLowerCase()}s.decoy.example.net`;
-  return { metadata: { name, deletionTimestamp: OLD } };
-}
-
-const clientConfig = { service: { namespace: 'decoy-stays', name: 'webhook' } };
-const everything = { apiGroups: ['*'], apiVersions: ['*'], resources: ['*'] };
-/** None of these is asked about what a deletion does. */
-const WEBHOOKS: JsonObject[] = [
-  {
-    metadata: { name: 'decoy' },
-    webhooks: [
-      { name: 'connects.decoy', clientConfig, rules: [{ ...everything, operations: ['CONNECT'] }] },
+  const { deployments, statefulSets, daemonSets, leases } = now.cluster;
+  const workloads = [deployments, statefulSets, daemonSets].flatMap((read) =>
+    read?.ok ? read.value : [],
+  );
+  const more = withMore(now, {
+    namespaces: [
       {
-        name: 'group.decoy',
-        clientConfig,
-        rules: [{ ...everything, apiGroups: ['decoy.example.net'], operations: ['*'] }],
+        ...named('decoy-ends', { uid: 'decoy-1', deletionTimestamp: OLD }),
+        ...{ spec: { finalizers: ['kubernetes'] }, status: { phase: 'Terminating' } },
       },
-      {
-        name: 'labels.decoy',
-        clientConfig,
-        namespaceSelector: { matchLabels: { decoy: 'yes' } },
-        rules: [{ ...everything, operations: ['*'] }],
-      },
+      { ...named(STAYS, { uid: 'decoy-2' }), status: { phase: 'Active' } },
     ],
-  },
-];
-
-/** A Job that has done its work; nothing names its account. */
-function endedJob(name: string): JsonObject {
-  return workloadFacts(
-    'batch/v1',
-    'Job',
-  )({
-    metadata: { namespace: 'decoy-stays', name: `install-${name}`, uid: `decoy-job-${name}` },
-    spec: { template: { spec: { serviceAccountName: 'decoy', containers: [{ name: 'hook' }] } } },
-    status: { conditions: [{ type: 'Complete', status: 'True' }] },
-  }) as unknown as JsonObject;
+    apiServices: [API],
+    // A type of another group with the kind of the object, whose CRD is going away.
+    definitions: held.map(({ kind }) =>
+      named(`${kind.toLowerCase()}s.decoy.example.net`, { deletionTimestamp: OLD }),
+    ),
+    validatingWebhooks: [WEBHOOKS],
+    mutatingWebhooks: [WEBHOOKS],
+    jobs: workloads.map(({ name }) => endedJob(name)),
+    clusterRoles: [ROLE, ...held.map(roleBeside)],
+    clusterRoleBindings: BINDINGS,
+    // Of programs that have ended; each Lease of the cluster has a namesake.
+    leases: [
+      { ...named('decoy', { namespace: STAYS }), ...leaseOf('decoy_1', OLD) },
+      ...(leases?.ok ? leases.value : []).map(({ name }) => ({
+        ...named(name, { namespace: STAYS, managedFields: [{ manager: 'decoy' }] }),
+        ...leaseOf('decoy_1', OLD),
+      })),
+    ],
+  });
+  const events = [...held, ...workloads].map((object) => eventAbout(object, now.takenAt));
+  const places = Object.entries(now.places).map(([namespace, place]) => {
+    const { roles, roleBindings } = NAMESPACE_SOURCES;
+    const parsed = (parse: (item: JsonObject) => unknown, items: JsonObject[]) =>
+      items.map((item) => ({ ...(parse(item) as object), namespace }));
+    return [
+      namespace,
+      {
+        ...place,
+        ...(place.roles && { roles: added(place.roles, parsed(roles.parse, [ROLE])) }),
+        ...(place.roleBindings && {
+          roleBindings: added(place.roleBindings, parsed(roleBindings.parse, BINDINGS)),
+        }),
+        ...(place.pods && namespace !== now.namespace.name && { pods: besideEvicted(place.pods) }),
+        ...(place.events && { events: added(place.events, events) }),
+      },
+    ];
+  });
+  const logs = now.logs && { logs: otherLines(now.logs, held, now.takenAt) };
+  return { ...more, ...logs, places: Object.fromEntries(places) };
 }
 
-const allRules = [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }];
-/** Nobody has it. */
-const ROLE: JsonObject = { metadata: { name: 'decoy' }, rules: allRules };
-
-/** Reads the type of the object, and nobody has it. */
-function roleBeside({ apiVersion, kind }: ObjectFacts): JsonObject {
-  const [group = ''] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
-  const resources = [`${kind.toLowerCase()}s`];
-  return {
-    metadata: { name: `decoy-${kind.toLowerCase()}` },
-    rules: [{ apiGroups: [group], resources, verbs: ['*'] }],
-  };
+/** Pods that a node has evicted, and that others have replaced, stay until somebody deletes them. */
+function besideEvicted(pods: Read<PodFacts[]>): Read<PodFacts[]> {
+  const troubles = ['ended: Evicted: The node was low on resource: memory'];
+  const evicted = (pods.ok ? pods.value : [])
+    .filter(({ ready, ownerReferences: [by] }) => ready && by !== undefined && by.kind !== 'Node')
+    .slice(0, 2)
+    .map((pod) => ({
+      ...{ ...pod, name: `${pod.name}-evicted`, uid: `${pod.uid}-evicted` },
+      ...{ phase: 'Failed', ready: false, troubles },
+    }));
+  return added(pods, evicted);
 }
 
-const everybody = [{ kind: 'Group', name: 'system:serviceaccounts' }];
-/** The first binding names a role that does not exist, the second has no subjects. */
-const BINDINGS: JsonObject[] = [
-  {
-    metadata: { name: 'decoy-dangling' },
-    roleRef: { kind: 'ClusterRole', name: 'decoy-does-not-exist' },
-    subjects: everybody,
-  },
-  { metadata: { name: 'decoy-empty' }, roleRef: { kind: 'ClusterRole', name: 'decoy' } },
-];
-
-/** Of a program that has ended. */
-const LEASE: JsonObject = {
-  metadata: { namespace: 'decoy-stays', name: 'decoy' },
-  spec: { holderIdentity: 'decoy_1', renewTime: OLD, leaseDurationSeconds: 15 },
-};
+/** Log lines about objects with the same name elsewhere, and with a longer name here. */
+function otherLines(logs: NonNullable<Snapshot['logs']>, held: readonly ObjectFacts[], ts: string) {
+  const failed = { level: 'error', ts, msg: 'Reconciler error', error: 'AccessDenied' };
+  const lines = held.flatMap(({ namespace, name, kind }) => {
+    const elsewhere = { name, namespace: STAYS };
+    return [
+      JSON.stringify({ ...failed, [kind]: elsewhere, ...elsewhere }),
+      JSON.stringify({ ...failed, namespace, name: `${name}-decoy` }),
+    ];
+  });
+  return Object.fromEntries(Object.entries(logs).map(([key, read]) => [key, added(read, lines)]));
+}
 
 /** A warning about an object of another kind with the name of this one. */
-function eventAbout(
-  { namespace, name }: Pick<ObjectFacts, 'namespace' | 'name'>,
-  at: string,
-): EventFacts {
+function eventAbout({ namespace, name }: { namespace: string; name: string }, at: string) {
   return {
-    type: 'Warning',
-    reason: 'DecoyFailed',
+    ...{ type: 'Warning', reason: 'DecoyFailed', component: 'decoy-operator', instance: '', at },
     message: `cannot delete ${name}: AccessDenied`,
     regarding: { kind: 'Decoy', namespace, name, uid: `decoy-${name}` },
-    component: 'decoy-operator',
-    instance: '',
-    at,
   } as EventFacts;
+}
+
+/** Its API group, its namespace and workload, and what it may do: `group/resource=verbs`. */
+const SOFTWARE = [
+  'argoproj.io argocd/argocd-application-controller */*=*',
+  'velero.io velero/velero */*=*',
+  'kustomize.toolkit.fluxcd.io flux-system/kustomize-controller */*=*',
+  'operators.coreos.com olm/olm-operator */*=*',
+  'cert-manager.io cert-manager/cert-manager cert-manager.io/*=* /secrets=* networking.k8s.io/ingresses=*',
+  'monitoring.coreos.com monitoring/prometheus-operator monitoring.coreos.com/*=* apps/statefulsets=* /configmaps=* /services=*',
+  'kyverno.io kyverno/kyverno-background-controller kyverno.io/*=* */*=get,list,watch',
+  'networking.k8s.io ingress-nginx/ingress-nginx-controller networking.k8s.io/ingresses=get,list,watch networking.k8s.io/ingresses/status=update',
+  ' kube-system/cloud-controller-manager /nodes=* /services=list,watch,update,patch /services/status=update,patch',
+  ' kube-system/coredns /services=list,watch',
+];
+
+function ruleOf(text: string): JsonObject {
+  const [, group = '', resource = '', verbs = ''] = /^([^/]*)\/(.*)=(.*)$/.exec(text) ?? [];
+  return { apiGroups: [group], resources: [resource], verbs: verbs.split(',') };
+}
+
+/**
+ * The same cluster with software that most clusters have, with the permissions of its charts, all of it healthy, unless
+ * the recording has some of the product.
+ */
+export function inBusyCluster(now: Snapshot): Snapshot {
+  const text = JSON.stringify([now.content, now.cluster.deployments, now.cluster.statefulSets]);
+  const software = SOFTWARE.map((line) => {
+    const [group = '', place = '', ...rules] = line.split(' ');
+    const [namespace = '', name = ''] = place.split('/');
+    return { group, namespace, name, rules: rules.map(ruleOf) };
+  }).filter(
+    ({ group, name }) =>
+      !text.includes(name) && !(group.includes('.') && text.includes(`"${group}`)),
+  );
+  const known = now.cluster.namespaces?.ok ? now.cluster.namespaces.value : [];
+  const places = [...new Set(software.map(({ namespace }) => namespace))].filter((place) =>
+    known.every(({ name }) => name !== place),
+  );
+  const status = { phase: 'Active' };
+  const more = withMore(now, {
+    namespaces: places.map((name) => ({ ...named(name, { uid: `busy-${name}` }), status })),
+    deployments: software.map(({ namespace, name }) => {
+      const containers = [{ name, image: `example/${name}:1` }];
+      return {
+        ...named(name, { namespace, uid: `busy-${name}` }),
+        spec: { replicas: 1, template: { spec: { serviceAccountName: name, containers } } },
+        status: { readyReplicas: 1 },
+      };
+    }),
+    clusterRoles: software.map(({ name, rules }) => ({ ...named(name), rules })),
+    clusterRoleBindings: software.map(({ namespace, name }) => ({
+      ...{ ...named(name), ...roleRef(name) },
+      subjects: [{ kind: 'ServiceAccount', namespace, name }],
+    })),
+    leases: software.map(({ namespace, name }) => ({
+      ...named(`${name}-leader`, { namespace }),
+      ...leaseOf(`${name}-7d9f_1`, now.takenAt),
+    })),
+  });
+  // A type of the product, if it serves one of its own.
+  const types = software
+    .filter(({ group }) => group.includes('.') && !group.endsWith('k8s.io'))
+    .map(({ group }) => ({
+      ...{ group, version: 'v1', resource: 'busies', kind: 'Busy', namespaced: false, verbs: [] },
+    }));
+  const { discovery } = now;
+  if (!discovery.ok) return more;
+  const all = { ...discovery.value, types: [...discovery.value.types, ...types] };
+  return { ...more, discovery: readOk(all) };
 }

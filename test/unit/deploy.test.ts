@@ -16,13 +16,14 @@ const read = (file: string): string => readFileSync(join(REPOSITORY, file), 'utf
 const PAGE = read('docs/other-ci.md');
 const AUDIT = loadAll(read('deploy/audit/audit.yaml')) as JsonObject[];
 
-/** Every list under the key `args` or `command`, however deep. */
-function listsOf(key: string, value: unknown): string[][] {
+/** Every value under a key, however deep. */
+function deepOf(key: string, value: unknown): unknown[] {
   if (value === null || typeof value !== 'object') return [];
   return Object.entries(value).flatMap(([name, inner]) =>
-    name === key && Array.isArray(inner) ? [inner as string[]] : listsOf(key, inner),
+    name === key ? [inner] : deepOf(key, inner),
   );
 }
+const listsOf = (key: string, value: unknown) => deepOf(key, value) as string[][];
 
 const GITLAB = read('deploy/gitlab/namespace-teardown.yml');
 const LINES = [
@@ -72,14 +73,9 @@ describe('the container', () => {
   test('copies the program that it starts, and starts it without a shell', () => {
     expect(dockerfile).toContain('COPY --chown=65532:65532 dist/index.js ');
     expect(dockerfile).toMatch(/^ENTRYPOINT \["node", "\/app\/index.js"\]$/m);
-    expect(
-      new Set(
-        listsOf(
-          'command',
-          fences(PAGE, 'yaml').map((text) => load(text)),
-        ).map(String),
-      ),
-    ).toEqual(new Set(['node,/app/index.js']));
+    const pages = fences(PAGE, 'yaml').map((text) => load(text));
+    const commands = new Set(listsOf('command', pages).map(String));
+    expect(commands).toEqual(new Set(['node,/app/index.js']));
   });
 
   test('has a numeric user, so that Kubernetes sees that it is not root', () => {
@@ -91,27 +87,17 @@ describe('the container', () => {
 describe('deploy/audit', () => {
   test('has a pod that fulfils the Pod Security Standard "restricted" with a read-only file system', () => {
     const job = AUDIT.find(({ kind }) => kind === 'CronJob');
-    expect(job).toMatchObject({
-      spec: {
-        jobTemplate: {
-          spec: {
-            template: {
-              spec: {
-                securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-                containers: [
-                  {
-                    securityContext: {
-                      allowPrivilegeEscalation: false,
-                      readOnlyRootFilesystem: true,
-                      capabilities: { drop: ['ALL'] },
-                    },
-                  },
-                ],
-              },
-            },
+    const [template] = deepOf('template', job) as [{ spec: JsonObject }];
+    expect(template.spec).toMatchObject({
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          securityContext: {
+            ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+            capabilities: { drop: ['ALL'] },
           },
         },
-      },
+      ],
     });
   });
 

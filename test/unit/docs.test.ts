@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { load } from 'js-yaml';
@@ -122,20 +122,23 @@ test('the recipe for deleted branches never uses one namespace for two branches'
     ...['feature/x', 'feature-x', 'Feature/x', '日本', '中国', '-', 'a--b', 'x'.repeat(100)],
     ...[`${'x'.repeat(50)}-1`, `${'x'.repeat(50)}-2`],
   ];
-  const nameOf = (branch: string): string =>
-    execFileSync('bash', ['-e', '-c', script.replace('>> "$GITHUB_OUTPUT"', '')], {
-      encoding: 'utf8',
-      // bash reads its start-up files if it takes standard input for a network connection.
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { PATH: process.env['PATH'], BRANCH: branch },
-    })
-      .trim()
+  const nameOf = (BRANCH: string): string => {
+    const printing = script.replace('>> "$GITHUB_OUTPUT"', '');
+    return inBash(printing, { BRANCH })
+      .stdout.trim()
       .replace(/^namespace=/, '');
+  };
   const names = branches.map(nameOf);
 
   expect(names.filter((name) => !/^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/.test(name))).toEqual([]);
   expect(new Set(names).size).toBe(branches.length);
 });
+
+/** bash reads its start-up files if it takes standard input for a network connection. */
+function inBash(script: string, env: Record<string, string>) {
+  const options = { encoding: 'utf8', env: { PATH: process.env['PATH'], ...env } } as const;
+  return spawnSync('bash', ['-e', '-c', script], { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+}
 
 /** The script of the step with this id in the only job of a workflow. */
 function stepOf(workflow: string, id: string): string {
@@ -150,11 +153,8 @@ test('the recipe for inactive deployments sets each deployment, and only after a
   const step = Object.values(jobs)[0]?.steps.at(-1);
   const gh = `gh() { echo "gh $*" >&2; case "$*" in *GET*environment=preview-1*) printf '%s\\n' 7 8;; esac; }
 `;
-  const { status, stderr } = spawnSync('bash', ['-e', '-c', gh + step?.['run']], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'], GITHUB_REPOSITORY: 'o/r', ENVIRONMENT: 'preview-1' },
-  });
+  const env = { GITHUB_REPOSITORY: 'o/r', ENVIRONMENT: 'preview-1' };
+  const { status, stderr } = inBash(gh + step?.['run'], env);
 
   expect(step?.['if']).toMatch(/^\${{ steps\.gate\.outputs\.outcome == 'deleted' }}$/);
   expect([status, stderr.match(/POST.*/g)]).toEqual([

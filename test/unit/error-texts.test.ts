@@ -51,66 +51,46 @@ describe('a single error, in texts of real servers', () => {
 });
 
 describe('several errors in one message', () => {
-  test('the same text for two types is one error', () => {
-    expect(classifyErrorText(failed(2, NO_SERVICE, NO_SERVICE))).toEqual([
-      expect.objectContaining({ kind: 'webhook-unreachable', text: NO_SERVICE }),
-    ]);
-  });
+  const ITEMS = 'unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
+  const KEEP = 'admission webhook "a" denied the request: keep it, for ever, please';
+  const LOOKS = 'admission webhook "z" denied the request: no, Internal error occurred: ha';
 
-  test('members that contain a comma are not split', () => {
-    const items = 'unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
-    const denied = 'admission webhook "a" denied the request: keep it, for ever, please';
-    expect(classifyErrorText(failed(3, NO_SERVICE, denied, items)).map(({ text }) => text)).toEqual(
-      [NO_SERVICE, denied, items],
-    );
-  });
-
-  test('a refusal whose free text looks like another error keeps the rest, so that no other cause is read in it', () => {
-    const denied = 'admission webhook "z" denied the request: no, Internal error occurred: ha';
-    const items = 'unexpected items still remain in namespace: demo for gvr: /v1, Resource=pods';
-    expect(classifyErrorText(failed(2, denied, items)).map(({ text }) => text)).toEqual([
-      `${denied}, ${items}`,
-    ]);
+  test.each<[what: string, text: string, errors: string[]]>([
+    ['the same for two types is one', failed(2, NO_SERVICE, NO_SERVICE), [NO_SERVICE]],
+    ['no member is split', failed(3, NO_SERVICE, KEEP, ITEMS), [NO_SERVICE, KEEP, ITEMS]],
+    // So that no other cause is read in its free text.
+    [
+      'a refusal that looks like another keeps the rest',
+      failed(2, LOOKS, ITEMS),
+      [`${LOOKS}, ${ITEMS}`],
+    ],
+    ['without a stated number, a refusal keeps the rest', LOOKS, [LOOKS]],
+    ['none', '', []],
+    ['none of none', failed(0), []],
+  ])('%s', (_, text, errors) => {
+    expect(classifyErrorText(text).map((error) => error.text)).toEqual(errors);
   });
 
   test('no text is lost if the number does not fit', () => {
     const texts = classifyErrorText(failed(9, 'a, b', NO_SERVICE)).map(({ text }) => text);
     expect(texts.join(', ')).toBe(`a, b, ${NO_SERVICE}`);
   });
-
-  test('without a stated number, a refusal keeps the rest of the text', () => {
-    const text = 'admission webhook "a" denied the request: no, Internal error occurred: ha';
-    expect(classifyErrorText(text).map((error) => error.text)).toEqual([text]);
-  });
 });
 
 describe('hostile texts', () => {
-  test('an empty text has no errors', () => {
-    expect(classifyErrorText('')).toEqual([]);
-    expect(classifyErrorText(failed(0))).toEqual([]);
-  });
+  const UNITS = [
+    ...['a', '"', '\\"', 'a.', ', ', 'a, ', 'a"', 'a "', 'User "a', 'service "a'],
+    ...['a is forbidden: ', '"a" is forbidden: ', ', a is forbidden: ', ', a "b" not found'],
+    ...['failed calling webhook "', 'failed calling webhook "a": Post "https://'],
+    ...['admission webhook "', "ValidatingAdmissionPolicy '", 'conversion webhook for a'],
+    ...[', conversion webhook for a/b, Kind=', 'unable to transform key "/a/b/'],
+    ...['unable to create new content in namespace ', 'no new finalizers can be added {"'],
+    ...['unexpected items still remain in namespace: ', ', Internal error occurred: '],
+  ];
 
   test('never throws, and never adds text', () => {
-    const pieces = fc.constantFrom(
-      ', ',
-      '"',
-      '\\"',
-      "'",
-      ' is forbidden: ',
-      ' not found',
-      'failed calling webhook "x"',
-      'admission webhook "x" denied the request: ',
-      "ValidatingAdmissionPolicy 'x' denied request: ",
-      'conversion webhook for a/v1, Kind=B failed: ',
-      'unable to transform key "/a/b/c/d"',
-      'unexpected items still remain in namespace: ',
-      'unable to create new content in namespace ',
-      'Post "https://a.b.svc:443/',
-      'User "',
-      'a',
-      '\n',
-      '😀',
-    );
+    const ends = [' not found', 'x" denied the request: ', "x' denied request: ", ' failed: '];
+    const pieces = fc.constantFrom(...UNITS, ...ends, 'x"', '\n', '😀');
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 60 }), fc.nat(5), (words, stated) => {
         const tail = words.join('');
@@ -123,33 +103,7 @@ describe('hostile texts', () => {
     );
   });
 
-  test.each([
-    'a',
-    '"',
-    '\\"',
-    'a.',
-    ', ',
-    'a, ',
-    'a"',
-    'a "',
-    'a is forbidden: ',
-    '"a" is forbidden: ',
-    ', a is forbidden: ',
-    ', a "b" not found',
-    'failed calling webhook "',
-    'failed calling webhook "a": Post "https://',
-    'admission webhook "',
-    "ValidatingAdmissionPolicy '",
-    'conversion webhook for a',
-    ', conversion webhook for a/b, Kind=',
-    'unable to transform key "/a/b/',
-    'unable to create new content in namespace ',
-    'unexpected items still remain in namespace: ',
-    'no new finalizers can be added {"',
-    'User "a',
-    ', Internal error occurred: ',
-    'service "a',
-  ])('ends with 100 kB of %j', (unit) => {
+  test.each(UNITS)('ends with 100 kB of %j', (unit) => {
     const text = unit.repeat(Math.ceil(100_000 / unit.length));
     classifyErrorText(text);
     classifyErrorText(failed(2, text));

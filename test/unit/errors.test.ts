@@ -7,54 +7,37 @@ describe('describeError', () => {
     code: 'ECONNREFUSED',
   });
 
-  test.each<{ thrown: unknown; why: string; text: string }>([
-    { thrown: new Error('no'), why: 'an Error', text: 'no' },
-    { thrown: 'no', why: 'a string', text: 'no' },
-    { thrown: undefined, why: 'undefined', text: 'unknown error' },
-    { thrown: null, why: 'null', text: 'unknown error' },
-    { thrown: '', why: 'an empty string', text: 'unknown error' },
-    { thrown: new TypeError(''), why: 'an Error without a message', text: 'TypeError' },
-    {
-      thrown: new Error('fetch failed', { cause: refused }),
-      why: 'a cause',
-      text: 'fetch failed: connect ECONNREFUSED 127.0.0.1:6443',
+  const ADDRESS = 'connect ECONNREFUSED 127.0.0.1:6443';
+  const unshown = {
+    toString: () => {
+      throw new Error('no text');
     },
-    {
-      thrown: Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }),
-      why: 'a code that the message does not name',
-      text: 'socket hang up (ECONNRESET)',
-    },
-    {
-      thrown: new AggregateError([refused, new Error('other')], ''),
-      why: 'an AggregateError',
-      text: 'AggregateError: connect ECONNREFUSED 127.0.0.1:6443',
-    },
-    {
-      thrown: new Error('same', { cause: new Error('same') }),
-      why: 'a cause with the same words',
-      text: 'same',
-    },
-    {
-      thrown: new Error('outer', { cause: 'text' }),
-      why: 'a cause that is text',
-      text: 'outer: text',
-    },
-    {
-      thrown: { headers: { authorization: 'Bearer x' } },
-      why: 'an object that may hold anything',
-      text: 'unknown error',
-    },
-    { thrown: Object.create(null), why: 'an object without a prototype', text: 'unknown error' },
-    {
-      thrown: {
-        toString: () => {
-          throw new Error('no text');
-        },
-      },
-      why: 'an object that cannot be shown',
-      text: 'unknown error',
-    },
-  ])('says "$text" for $why', ({ thrown, text }) => {
+  };
+
+  test.each<[why: string, thrown: unknown, text: string]>([
+    ['an Error', new Error('no'), 'no'],
+    ['a string', 'no', 'no'],
+    ['undefined', undefined, 'unknown error'],
+    ['null', null, 'unknown error'],
+    ['an empty string', '', 'unknown error'],
+    ['an Error without a message', new TypeError(''), 'TypeError'],
+    ['a cause', new Error('fetch failed', { cause: refused }), `fetch failed: ${ADDRESS}`],
+    [
+      'a code that the message does not name',
+      Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' }),
+      'socket hang up (ECONNRESET)',
+    ],
+    [
+      'an AggregateError',
+      new AggregateError([refused, new Error('other')], ''),
+      `AggregateError: ${ADDRESS}`,
+    ],
+    ['a cause with the same words', new Error('same', { cause: new Error('same') }), 'same'],
+    ['a cause that is text', new Error('outer', { cause: 'text' }), 'outer: text'],
+    ['what may hold anything', { headers: { authorization: 'Bearer x' } }, 'unknown error'],
+    ['an object without a prototype', Object.create(null), 'unknown error'],
+    ['an object that cannot be shown', unshown, 'unknown error'],
+  ])('of %s', (_, thrown, text) => {
     expect(describeError(thrown)).toBe(text);
   });
 

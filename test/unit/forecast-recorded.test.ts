@@ -3,16 +3,17 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { basisOf } from '../../src/forecast/basis.ts';
 import { foresee } from '../../src/forecast/predict.ts';
-import { podFacts, workloadFacts } from '../../src/model/facts/workloads.ts';
+import { podFacts } from '../../src/model/facts/workloads.ts';
 import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
-import type { Snapshot, WorkloadFacts } from '../../src/model/snapshot.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { FORESEEN, idOf } from '../cluster/foreseen.ts';
 import { rootsOf } from '../cluster/foresight.ts';
 import { EVERYDAY } from '../cluster/scenarios/everyday.ts';
 import { foretold, runOf } from '../stub/results.ts';
+import { deployment } from './changes.ts';
 import {
   expectationIn,
   FORECAST,
@@ -22,20 +23,6 @@ import {
   recordingNames,
   rewound,
 } from './recorded-looks.ts';
-
-/** A program that runs beside, without any right. */
-const stranger = (name: string): WorkloadFacts =>
-  workloadFacts(
-    'apps/v1',
-    'Deployment',
-  )({
-    metadata: { namespace: name, name, uid: name },
-    spec: {
-      replicas: 1,
-      template: { spec: { serviceAccountName: name, containers: [{ name, image: `${name}:1` }] } },
-    },
-    status: { replicas: 1, readyReplicas: 1 },
-  });
 
 const recorded = recordingNames()
   .filter((name) => name.endsWith(FORECAST))
@@ -48,23 +35,17 @@ const hangs = recordingNames().filter((name) => !name.endsWith(FORECAST));
 const PUTS_BACK = 'S46';
 /** Hangs that a forecast calls clear, by the reason: nothing before the deletion shows them. */
 const BEGIN_LATER: Record<string, string> = {
-  'its owner runs and does nothing, which only the deletion shows': `
-    S61-alive blocked-without-date other-classes`,
-  'the cloud provider runs its owner, and its status shows that it does': `
-    cloud-nodes`,
-  'only one replica is down, and nothing shows which objects it handles': `
-    one-shard`,
-  'an extension API is never sent a dry run, since it may ignore that it is one': `
-    SEED-4d-500`,
-  'a kubelet that reports itself as ready does not confirm': `
-    SEED-5a unmount-fails`,
-  'kube-controller-manager runs, and nothing shows which of its controllers do not': `
-    unexplained`,
+  'its owner runs and does nothing, which only the deletion shows':
+    'S61-alive blocked-without-date other-classes',
+  'the cloud provider runs its owner, and its status shows that it does': 'cloud-nodes',
+  'only one replica is down, and nothing shows which objects it handles': 'one-shard',
+  'an extension API is never sent a dry run, since it may ignore that it is one': 'SEED-4d-500',
+  'a kubelet that reports itself as ready does not confirm': 'SEED-5a unmount-fails',
+  'kube-controller-manager runs, and nothing shows which of its controllers do not': 'unexplained',
 };
 /** Hangs that a forecast calls clear only because a recording of the hang does not hold what a forecast reads. */
 const NOT_IN_THE_RECORDING: Record<string, string> = {
-  'only a dry run of the deletion shows it': `
-    denied-by-webhook`,
+  'only a dry run of the deletion shows it': 'denied-by-webhook',
 };
 
 const idsIn = (table: Record<string, string>): string[][] =>
@@ -141,7 +122,8 @@ describe('every forecast', () => {
       fc.property(fc.constantFrom(...all), fc.stringMatching(/^z[a-z]{3,12}$/), (one, name) => {
         const { deployments } = one.now.cluster;
         if (deployments?.ok !== true) return;
-        const more = readOk([...deployments.value, stranger(name)]);
+        // Without any right.
+        const more = readOk([...deployments.value, deployment(name, name)]);
         const now = { ...one.now, cluster: { ...one.now.cluster, deployments: more } };
         expect(outcome({ ...one, now })).toBe(outcome(one));
       }),

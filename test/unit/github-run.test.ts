@@ -60,21 +60,19 @@ describe('the workflow run', () => {
     writer.kill();
   });
 
-  test.each([
-    { what: 'run', other: run({ GITHUB_RUN_ID: '1', GITHUB_RUN_ATTEMPT: '9' }), isSame: true },
-    { what: 'event', other: run({ GITHUB_EVENT_NAME: 'schedule' }), isSame: true },
-    {
-      what: 'order of the matrix',
-      other: run({}, '{"b":1,"a":2}'),
-      isSame: true,
-      as: '{"a":2,"b":1}',
-    },
-    { what: 'workflow', other: run({ GITHUB_WORKFLOW: 'sweep' }), isSame: false },
-    { what: 'job', other: run({ GITHUB_JOB: '--> <!-- \n' }), isSame: false },
-    { what: 'matrix', other: run({}, '{"zone":"eu"}'), isSame: false },
-  ])('of another $what is of the same job: $isSame', ({ other, isSame, as }) => {
-    expect(other.job === run({}, as).job).toBe(isSame);
-    expect(other.job).toMatch(/^[0-9a-f]{16}$/);
+  test.each<
+    [what: string, isSame: boolean, env: Record<string, string>, matrix?: string, as?: string]
+  >([
+    ['run', true, { GITHUB_RUN_ID: '1', GITHUB_RUN_ATTEMPT: '9' }],
+    ['event', true, { GITHUB_EVENT_NAME: 'schedule' }],
+    ['order of the matrix', true, {}, '{"b":1,"a":2}', '{"a":2,"b":1}'],
+    ['workflow', false, { GITHUB_WORKFLOW: 'sweep' }],
+    ['job', false, { GITHUB_JOB: '--> <!-- \n' }],
+    ['matrix', false, {}, '{"zone":"eu"}'],
+  ])('of another %s is of the same job: %s', (_, isSame, env, matrix, as) => {
+    const { job } = run(env, matrix);
+    expect(job === run({}, as).job).toBe(isSame);
+    expect(job).toMatch(/^[0-9a-f]{16}$/);
   });
 });
 

@@ -5,14 +5,10 @@ import { expectPairs } from '../stub/pairs.ts';
 
 type Given = Partial<Record<InputName, string>>;
 
-function inputs(given: Given) {
-  return readInputs(given);
-}
-
 /** With a namespace, so that only the input under test can be wrong. */
 function refusal(given: Given): ActionError {
   try {
-    inputs({ namespace: 'preview-7', ...given });
+    readInputs({ namespace: 'preview-7', ...given });
   } catch (error) {
     if (error instanceof ActionError) return error;
     throw error;
@@ -21,32 +17,18 @@ function refusal(given: Given): ActionError {
 }
 
 describe('readInputs', () => {
-  const DEFAULTS = inputs({ namespace: 'preview-7' });
+  const DEFAULTS = readInputs({ namespace: 'preview-7' });
 
   test('takes the documented defaults for everything that is not given', () => {
     expect(DEFAULTS).toEqual({
-      namespaces: ['preview-7'],
-      selector: '',
-      ownerLogs: false,
-      terminating: undefined,
-      delete: false,
-      orderTimeoutMs: 150_000,
-      forecast: false,
-      timeoutMs: 300_000,
-      failFast: false,
+      ...{ namespaces: ['preview-7'], selector: '', terminating: undefined, delete: false },
+      ...{ timeoutMs: 300_000, orderTimeoutMs: 150_000, forecast: false, failFast: false },
       policy: { failOn: 'not-deleted', ifNotFound: 'ok' },
-      kubeconfig: '',
-      context: '',
+      ...{ kubeconfig: '', context: '', ownerLogs: false, failOnLeftBehind: false, reportDir: '' },
       force: {
-        mode: 'off',
-        namespaces: [],
-        label: undefined,
-        finalizers: [],
-        pods: false,
-        orphans: 'refuse',
+        ...{ mode: 'off', namespaces: [], label: undefined, finalizers: [] },
+        ...{ pods: false, orphans: 'refuse' },
       },
-      failOnLeftBehind: false,
-      reportDir: '',
     });
   });
 
@@ -55,7 +37,7 @@ describe('readInputs', () => {
       const given: Given = { namespace: 'preview-7', ...JSON.parse(line) };
       try {
         return Object.fromEntries(
-          Object.entries(inputs(given)).filter(
+          Object.entries(readInputs(given)).filter(
             ([name, value]) =>
               JSON.stringify(value) !== JSON.stringify(DEFAULTS[name as keyof typeof DEFAULTS]),
           ),
@@ -66,10 +48,6 @@ describe('readInputs', () => {
         return message;
       }
     }));
-
-  test('a selector without names is accepted', () => {
-    expect(inputs({ selector: 'app=preview' }).namespaces).toEqual([]);
-  });
 
   test.each<InputName>([
     'namespace',
@@ -87,7 +65,8 @@ describe('readInputs', () => {
     expect(message).toContain(`"${name}"`);
   });
 
-  test('names the likely source of a missing value', () => {
+  test('names the likely source of a missing value, and accepts a selector without names', () => {
+    expect(readInputs({ selector: 'app=preview' }).namespaces).toEqual([]);
     expect(refusal({ namespace: '' }).hint).toContain('output of an earlier step');
   });
 });

@@ -6,6 +6,7 @@ import { ActionError } from '../../src/base/errors.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { connect } from '../../src/kubernetes/connect.ts';
 import { type Access, findAccess, type Search } from '../../src/kubernetes/kubeconfig.ts';
+import { expectPairs } from '../stub/pairs.ts';
 
 const SERVICE_ACCOUNT = 'var/run/secrets/kubernetes.io/serviceaccount';
 const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
@@ -102,20 +103,14 @@ describe('where the kubeconfig comes from', () => {
     expect(choose({ kubeconfig, env: withVariable })).toMatchObject({ source: kubeconfig });
   });
 
-  test.each([
-    {
-      what: 'KUBECONFIG names no file',
-      given: () => ({ env: { KUBECONFIG: join(home, 'none') } }),
-    },
-    {
-      what: 'KUBECONFIG is empty',
-      given: () => ({ env: { KUBECONFIG: write('none', '\n# empty\n') } }),
-    },
-    { what: 'the input names no file', given: () => ({ kubeconfig: join(home, 'none') }) },
-    { what: 'the input is empty', given: () => ({ kubeconfig: write('none', '') }) },
-    { what: 'a context is asked for', given: () => ({ context: 'green' }) },
-  ])('the cluster of the pod does not stand for another one: $what', ({ given }) => {
-    const { env, ...more }: Partial<Search> = given();
+  test.each<[what: string, given: () => Partial<Search>]>([
+    ['KUBECONFIG names no file', () => ({ env: { KUBECONFIG: join(home, 'none') } })],
+    ['KUBECONFIG is empty', () => ({ env: { KUBECONFIG: write('none', '\n# empty\n') } })],
+    ['the input names no file', () => ({ kubeconfig: join(home, 'none') })],
+    ['the input is empty', () => ({ kubeconfig: write('none', '') })],
+    ['a context is asked for', () => ({ context: 'green' })],
+  ])('the cluster of the pod does not stand for another one: %s', (_, given) => {
+    const { env, ...more } = given();
     write('.kube/config', more.context === undefined ? simple('home') : '');
     const { message } = refusal({ ...more, env: { ...pod(), ...env } });
     expect(message).toMatch(
@@ -123,12 +118,9 @@ describe('where the kubeconfig comes from', () => {
     );
   });
 
-  test('an empty ~/.kube/config counts as missing', () => {
+  test('an empty ~/.kube/config counts as missing; the tilde of an input is the home folder', () => {
     write('.kube/config', '\n# nothing yet\n');
     expect(choose({ env: pod() }).context).toBe('in-cluster');
-  });
-
-  test('the tilde of an input is the home folder', () => {
     write('.kube/other', simple('tilde'));
     expect(choose({ kubeconfig: '~/.kube/other' }).context).toBe('tilde');
   });
@@ -199,49 +191,40 @@ describe('the context', () => {
     expect(access).toMatchObject({ context: 'green', user: { name: '' } });
   });
 
-  test.each([
-    { context: 'gren', cut: /^$/, says: 'has no context "gren"; its contexts are "blue", "green"' },
-    {
-      cut: /current-context: blue/,
-      says: 'has no current-context; its contexts are "blue", "green"',
-    },
-    { cut: /clusters: .*/, says: 'names cluster "blue", which is not in' },
-    { cut: /users: .*/, says: 'names user "blue", which is not in' },
-  ])('that is wrong is an error: $says', ({ context = '', cut, says }) => {
-    expect(refusal({ kubeconfig: write('k', two.replace(cut, '')), context }).message).toContain(
-      says,
-    );
+  test.each<[says: string, cut: RegExp, context?: string]>([
+    ['has no context "gren"; its contexts are "blue", "green"', /^$/, 'gren'],
+    ['has no current-context; its contexts are "blue", "green"', /current-context: blue/],
+    ['names cluster "blue", which is not in', /clusters: .*/],
+    ['names user "blue", which is not in', /users: .*/],
+  ])('that is wrong is an error: %s', (says, cut, context = '') => {
+    const kubeconfig = write('k', two.replace(cut, ''));
+    expect(refusal({ kubeconfig, context }).message).toContain(says);
   });
 });
 
 describe('a secret in place of the path of a kubeconfig', () => {
   const CONTENT = simple('a');
   const ONCE = Buffer.from(CONTENT).toString('base64');
-  test.each([
-    { what: 'YAML', value: CONTENT },
-    { what: 'JSON', value: '{"apiVersion":"v1","clusters":[]}' },
-    { what: 'base64', value: ONCE },
-    { what: 'base64 in lines', value: ONCE.replace(/.{60}/g, '$&\n') },
-  ])('is recognized: $what', ({ value }) => {
-    for (const given of [{ kubeconfig: value }, { env: { KUBECONFIG: value } }]) {
-      const { message, hint } = refusal(given);
-      expect(message).toContain('holds the text of a kubeconfig; it must be the path of a file');
-      expect(hint).toContain('printf');
-      expect(`${message} ${hint}`).not.toContain(value.slice(0, 20));
-    }
-  });
-
-  test.each([
-    { what: 'a kubeconfig in base64, twice', value: Buffer.from(ONCE).toString('base64') },
-    { what: 'base64 with slashes', value: 'q7Zr2kX9/vB4mN8tL1pW6/aa+bcdefghij==' },
-    { what: 'a token', value: 'q7Zr2kX9vB4mN8tL1pW6' },
-    { what: 'a bootstrap token', value: 'abcdef.0123456789abcdef' },
-    { what: 'credentials', value: '[default] aws_secret_access_key = wJalrXUtnFEMI/K7' },
-  ])('is not shown: $what', ({ value }) => {
+  test.each<[what: string, value: string, isKubeconfig?: true]>([
+    ['YAML', CONTENT, true],
+    ['JSON', '{"apiVersion":"v1","clusters":[]}', true],
+    ['base64', ONCE, true],
+    ['base64 in lines', ONCE.replace(/.{60}/g, '$&\n'), true],
+    ['a kubeconfig in base64, twice', Buffer.from(ONCE).toString('base64')],
+    ['base64 with slashes', 'q7Zr2kX9/vB4mN8tL1pW6/aa+bcdefghij=='],
+    ['a token', 'q7Zr2kX9vB4mN8tL1pW6'],
+    ['a bootstrap token', 'abcdef.0123456789abcdef'],
+    ['credentials', '[default] aws_secret_access_key = wJalrXUtnFEMI/K7'],
+  ])('is recognized, or at least not shown: %s', (_, value, isKubeconfig) => {
     for (const given of [{ kubeconfig: value }, { env: { KUBECONFIG: value } }]) {
       const { message, hint } = refusal(given);
       expect(`${message} ${hint}`).not.toContain(value.slice(0, 12));
-      expect(message).toContain('(its name is not shown, because it may be a secret)');
+      expect(message).toContain(
+        isKubeconfig
+          ? 'holds the text of a kubeconfig; it must be the path of a file'
+          : '(its name is not shown, because it may be a secret)',
+      );
+      if (isKubeconfig) expect(hint).toContain('printf');
     }
   });
 
@@ -253,31 +236,17 @@ describe('a secret in place of the path of a kubeconfig', () => {
   });
 });
 
-describe('the server', () => {
-  const at = (server: string) => ({
-    kubeconfig: write('k', simple('a').replace('https://a:6443', server)),
-  });
-
-  test.each([
-    { written: 'https://k8s.example', want: 'https://k8s.example' },
-    { written: 'https://k8s.example:443/', want: 'https://k8s.example' },
-    { written: 'https://rancher.example/k8s/c-1/', want: 'https://rancher.example/k8s/c-1' },
-    { written: 'https://user:pass@k8s.example?x=1', want: 'https://k8s.example' },
-    { written: 'k8s.example:6443', want: 'https://k8s.example:6443' },
-    { written: 'http://localhost:8001', want: 'http://localhost:8001' },
-    { written: 'http://127.0.0.1:8001', want: 'http://127.0.0.1:8001' },
-    { written: 'http://[::1]:8001', want: 'http://[::1]:8001' },
-  ])('$written is $want', ({ written, want }) => {
-    expect(choose(at(written)).server).toBe(want);
-  });
-
-  test.each(['http://10.0.0.1:8080', 'ftp://k8s.example', 'https://['])(
-    '"%s" is refused',
-    (url) => {
-      expect(refusal(at(url)).message).toMatch(/^the server of cluster "a" is not an https URL/);
-    },
-  );
-});
+test('the server of a cluster is an https URL, or one of this machine', () =>
+  expectPairs('servers.txt', (written) => {
+    const kubeconfig = write('k', simple('a').replace('https://a:6443', written));
+    try {
+      return choose({ kubeconfig }).server;
+    } catch {
+      const { message } = refusal({ kubeconfig });
+      expect(message).toMatch(/^the server of cluster "a" is not an https URL/);
+      return 'refused';
+    }
+  }));
 
 test.each([true, false])(
   'the namespace in which the gate runs is known only in a pod, whatever the kubeconfig names: %s',

@@ -28,25 +28,26 @@ async function run(
   return { result, slept, tries };
 }
 
-test('each pause is longer, up to a limit, with none after the last attempt', async () => {
-  const { slept, tries } = await run([broken], 6);
-  expect(tries).toBe(7);
-  expect(slept).toEqual([250, 500, 1_000, 2_000, 4_000, 4_000]);
-});
+const after = (retryAfterMs: number) => readFailed({ ...broken.failure, retryAfterMs });
+const busy = readFailed<TryFailure>({ ...RESET, again: 'busy' });
 
-test('half of each pause is random', async () => {
-  expect((await run([broken], 2, 0)).slept).toEqual([125, 250]);
+test.each<
+  [what: string, attempts: Try<string>[], retries: number, random: number, slept: number[]]
+>([
+  ['each longer, up to a limit', [broken], 6, 1, [250, 500, 1_000, 2_000, 4_000, 4_000]],
+  ['half of them random', [broken], 2, 0, [125, 250]],
+  ['as long as the server asks for, if longer', [after(3_000), after(1)], 2, 1, [3_000, 500]],
+  ['left to the caller if longer than 30 s', [after(31_000)], 3, 1, []],
+  ['none if the request cannot succeed later', [readFailed(RESET)], 5, 1, []],
+])('pauses are %s', async (_, attempts, retries, random, pauses) => {
+  const { slept, tries, result } = await run(attempts, retries, random);
+  expect({ slept, tries }).toEqual({ slept: pauses, tries: pauses.length + 1 });
+  expect(result).toMatchObject({ ok: false, failure: RESET });
 });
 
 test('a request to a busy server is repeated more often than one to a failing server', async () => {
-  expect((await run([readFailed({ ...RESET, again: 'busy' })])).tries).toBe(9);
+  expect((await run([busy])).tries).toBe(9);
   expect((await run([broken])).tries).toBe(4);
-});
-
-test('a request that cannot succeed later is not repeated', async () => {
-  const { slept, tries, result } = await run([readFailed(RESET)], 5);
-  expect({ slept, tries }).toEqual({ slept: [], tries: 1 });
-  expect(result).toEqual({ ok: false, failure: RESET });
 });
 
 test('stopping during a pause ends it, without another try', async () => {
@@ -64,24 +65,7 @@ test('stopping during a pause ends it, without another try', async () => {
   expect(tries).toBe(1);
 });
 
-test('a pause that the server asks for is kept, if it is longer than the pause of the gate', async () => {
-  const { slept } = await run(
-    [
-      readFailed({ ...broken.failure, retryAfterMs: 3_000 }),
-      readFailed({ ...broken.failure, retryAfterMs: 1 }),
-    ],
-    2,
-  );
-  expect(slept).toEqual([3_000, 500]);
-});
-
-test('a pause of more than 30 s is left to the caller', async () => {
-  const { tries } = await run([readFailed({ ...broken.failure, retryAfterMs: 31_000 })], 3);
-  expect(tries).toBe(1);
-});
-
 const fine: Try<string> = { ok: true, value: 'fine' };
-const throttled: Try<string> = readFailed({ ...RESET, again: 'busy' });
 
 /** Requests whose answers the test gives by hand, in any order. */
 function requests(throttle: Throttle): {
@@ -114,40 +98,21 @@ test('the throttle runs at most its width at once, the others in order', async (
   expect(order).toEqual([0, 1, 2, 3]);
 });
 
-test('requests that are refused together halve the width once, the next refusals again, never below one', async () => {
+test('refusals together halve the width once, never below one; each round of answers adds one, up to the first', async () => {
   const throttle = new Throttle(8);
   const { send, underWay } = requests(throttle);
-  const turnAway = async (count: number): Promise<void> => {
+  const round = async (how: Try<string>, count = 1): Promise<number> => {
     const sent = Array.from({ length: count }, () => send());
     await settled();
-    for (const answer of underWay.splice(0)) answer(throttled);
+    for (const answer of underWay.splice(0)) answer(how);
     await Promise.all(sent);
+    return throttle.width;
   };
-  await turnAway(8);
-  expect(throttle.width).toBe(4);
-  await turnAway(4);
-  expect(throttle.width).toBe(2);
-  await turnAway(2);
-  await turnAway(1);
-  expect(throttle.width).toBe(1);
-});
-
-test('each round of answers adds one to the width, up to the initial width', async () => {
-  const throttle = new Throttle(4);
-  const { send, underWay } = requests(throttle);
-  const answer = async (how: Try<string>): Promise<void> => {
-    const sent = send();
-    await settled();
-    underWay.splice(0)[0]?.(how);
-    await sent;
-  };
-  await answer(throttled);
-  expect(throttle.width).toBe(2);
-  await answer(fine);
-  await answer(fine);
-  expect(throttle.width).toBe(3);
-  for (let round = 0; round < 20; round++) await answer(fine);
-  expect(throttle.width).toBe(4);
+  expect([await round(busy, 8), await round(busy, 4), await round(busy, 2)]).toEqual([4, 2, 1]);
+  expect([await round(busy), await round(fine)]).toEqual([1, 2]);
+  expect([await round(fine), await round(fine)]).toEqual([2, 3]);
+  for (let again = 0; again < 60; again++) await round(fine);
+  expect(throttle.width).toBe(8);
 });
 
 test('a request that is stopped while waiting leaves the queue, and no other loses its turn', async () => {

@@ -14,14 +14,14 @@ import {
 import { readOk } from '../../src/model/read.ts';
 import { logKey, type Snapshot } from '../../src/model/snapshot.ts';
 import { keepMentions } from '../../src/observe/logs.ts';
+import { expectPairs } from '../stub/pairs.ts';
 import {
   CLEANUP,
   CONFIG_MAPS,
   contentOf,
-  DELETED_AT,
   DEMO,
   group,
-  objectFacts,
+  heldWidget,
   podFacts,
   snapshot,
   WIDGETS,
@@ -31,15 +31,7 @@ const AT = '2026-03-02T10:01:20.123456789Z';
 const UID = '0b5e1c9e-4a3f-4d39-9b9f-0b8f3a3f7a11';
 const POD = 'ops/widget-operator-0/manager';
 
-const HELD: Held = {
-  finalizer: CLEANUP,
-  type: WIDGETS,
-  subject: { apiVersion: 'example.com/v1', kind: 'Widget', namespace: DEMO, name: 'db' },
-  objects: [objectFacts(WIDGETS, 'db', { uid: UID, finalizers: [CLEANUP] })],
-  count: 1,
-  since: DELETED_AT,
-  writers: [],
-};
+const HELD = heldWidget({}, { uid: UID });
 
 /** A pod that wrote these lines; a ConfigMap called like the Widget is held as well. */
 function worldOf(lines: string[], isNamesake = false): Snapshot {
@@ -81,94 +73,14 @@ const ZAP = (more: object): string =>
     ...more,
   });
 
-/** Line; whether it names the object; whether it points to the owner. The recording many-logs has the usual formats. */
-const LINES: [title: string, line: string, about: 'object' | 'nothing', isClue: boolean][] = [
-  [
-    'logfmt with a bare name after the kind',
-    `time="2026-03-02T10:01:20Z" level=error msg="error deprovisioning" widget=db namespace=${DEMO} reconcileID=x1`,
-    'object',
-    true,
-  ],
-  [
-    'the same in another namespace',
-    'time="2026-03-02T10:01:20Z" level=error msg="error deprovisioning" widget=db namespace=other reconcileID=x1',
-    'nothing',
-    false,
-  ],
-  [
-    'a built-in kind with a bare name beside the object',
-    `time="2026-03-02T10:01:20Z" level=error msg="cannot delete ${DEMO}/db" pod=widget-operator-0 namespace=ops`,
-    'object',
-    true,
-  ],
-  [
-    'a field with name and namespace in the order of DNS',
-    JSON.stringify({ level: 'error', msg: 'Unable to finalize: x', widget: `db.${DEMO}` }),
-    'object',
-    true,
-  ],
-  [
-    'the DNS name of a Service',
-    JSON.stringify({ level: 'error', msg: `dial tcp: lookup db.${DEMO}.svc: no such host` }),
-    'nothing',
-    false,
-  ],
-  [
-    'an audit record',
-    JSON.stringify({ auditID: UID, verb: 'delete', objectRef: { namespace: DEMO, name: 'db' } }),
-    'nothing',
-    false,
-  ],
-  [
-    'an error about another object, which mentions this one',
-    ZAP({ App: { name: 'shop', namespace: DEMO }, error: `Widget ${DEMO}/db is terminating` }),
-    'nothing',
-    false,
-  ],
-  [
-    'another object of the kind in its fields, and this one in its text',
-    ZAP({ controllerKind: 'Widget', namespace: DEMO, name: 'web', error: `waits for ${DEMO}/db` }),
-    'nothing',
-    false,
-  ],
-  [
-    'a field that is no object',
-    `level=error caller=controller/main.go msg="cannot delete ${DEMO}/db: AccessDenied"`,
-    'object',
-    true,
-  ],
-  [
-    'a field of any name',
-    `level=warning msg="could not delete statefulset" cluster-name=${DEMO}/db worker=0`,
-    'object',
-    true,
-  ],
-  [
-    'a media type beside the object in the text',
-    `level=error accept=application/json msg="cannot delete ${DEMO}/db"`,
-    'object',
-    true,
-  ],
-  [
-    'an API path of another group',
-    ZAP({ object: `/apis/example.net/v1/namespaces/${DEMO}/gadgets/db` }),
-    'nothing',
-    false,
-  ],
-  [
-    'an API path of an object whose name begins alike',
-    `E0302 10:01:20.1 1 x.go:1] Delete "https://10.0.0.1/apis/example.com/v1/namespaces/${DEMO}/widgets/db-2": EOF`,
-    'nothing',
-    false,
-  ],
-];
-
-test.each(LINES)('%s', (_, line, about, isClue) => {
-  const found = seen([line]);
-  const [first] = found.about;
-  expect(first === undefined ? 'nothing' : 'object').toBe(about);
-  expect(found.naming.length > 0).toBe(isClue);
-});
+test('what a line of a log is about, how bad it is, and what of it is secret', () =>
+  expectPairs('log-lines.txt', (given) => {
+    const [, question, line = ''] = /^(\w+) (.*)$/.exec(given) ?? [];
+    if (question === 'mask') return maskLogSecrets(line);
+    if (question === 'level') return parseLogLine(line).isError ? 'error' : 'no error';
+    const { about, naming } = seen([line]);
+    return { about: about.length > 0, pointsToTheOwner: naming.length > 0 };
+  }));
 
 test('a line with the UID of the object is about it', () => {
   const uid = 'uid-widgets-db';
@@ -219,47 +131,6 @@ test('hostile lines neither throw nor hang', () => {
   ];
   expect(() => seen(hostile)).not.toThrow();
   for (const line of hostile) maskLogSecrets(line);
-});
-
-test.each([
-  ['password=hunter2!', 'password=***'],
-  ['"secretKey": "abc/def+ghi"', '"secretKey": ***'],
-  ['{\\"token\\":\\"abc\\"}', '{\\"token\\":***}'],
-  ['key AKIAIOSFODNN7EXAMPLE was refused', 'key *** was refused'],
-  ['wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY is bad', '*** is bad'],
-  [`Widget ${DEMO}/provider-aws-s3-dc4dc9c3f5b1-0b5e1c9e-4a3f-4d39-9b9f`, undefined],
-  [`uid ${UID}, secret "db-credentials" not found`, undefined],
-])('masks secrets in %s', (text, masked) => {
-  expect(maskLogSecrets(text)).toBe(masked ?? text);
-});
-
-test('a line without a known format is one message', () => {
-  const { text, fields, isError } = parseLogLine(`${AT} hello there`);
-  expect({ text, fields, isError }).toEqual({
-    text: 'hello there',
-    fields: {},
-    isError: false,
-  });
-});
-
-/** Line, and whether it is an error. */
-test.each<[line: string, isError: boolean]>([
-  ['Failed to delete bucket', true],
-  ['deletion goes on, 0 errors', false],
-  ['bucket not found, assuming that it is deleted', false],
-  ['level=info msg="failed to lock parent prefix 10.0.0.0/24"', true],
-  ['level=info msg="failed to get the bucket: not found"', false],
-  ['level=debug msg="failed to lock parent prefix 10.0.0.0/24"', false],
-  ['2026-03-02 10:01:20.1 E | ceph: bucket in use', true],
-  ['2026-03-02 10:01:20.1 I | ceph: bucket not found', false],
-  ['2026-03-02 10:01:20.1 D | ceph: failed to lock', false],
-  [ZAP({ level: 'info', msg: 'deleted', error: null }), false],
-  [
-    ZAP({ level: 'info', msg: 'deleted', stacktrace: 'sigs.k8s.io/x.Reconcile\n\t/go/x.go:1' }),
-    false,
-  ],
-])('reads the level of %j', (line, isError) => {
-  expect(parseLogLine(line).isError).toBe(isError);
 });
 
 test('reads the leading pod first, no sidecar, and the log before a crash', () => {

@@ -59,12 +59,8 @@ function everythingAbout({ before, now }: RecordedLooks): string {
   const forecast = { deletions: dictionary<never>(), together: [], present };
   const alive = { ...now, namespace: { ...now.namespace, deletionTimestamp: undefined }, forecast };
   const policy: ActivePolicy = {
-    mode: 'namespace',
-    namespaces: ['*'],
-    label: undefined,
-    finalizers: ['*'],
-    pods: true,
-    orphans: 'accept',
+    ...{ mode: 'namespace', namespaces: ['*'], label: undefined, finalizers: ['*'] },
+    ...{ pods: true, orphans: 'accept' },
   };
   const plan = planForce({
     ...{ snapshot: now, diagnosis, policy, startUid: now.namespace.uid, ownNamespace: 'ci' },

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { contextOf } from '../../src/diagnose/context.ts';
-import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { everythingHeld } from '../../src/diagnose/owner/finalizers.ts';
 import { orderRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { orderEntry, orderOf } from '../../src/forecast/order.ts';
 import { predict } from '../../src/forecast/predict.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { told } from './changes.ts';
 import {
   FORECAST,
   readRecordedForecast,
@@ -66,31 +66,23 @@ test('what a controller may run with is deleted by name, and after the objects o
 });
 
 test('a controller that deletes what it deployed elsewhere is not brought back as the fix', () => {
-  const { now, before } = readRecordedLook('S4');
-  const renamed = (one: Snapshot): Snapshot =>
-    JSON.parse(
-      JSON.stringify(one)
-        .replaceAll('example.com', 'argoproj.io')
-        .replaceAll('widgets', 'applications')
-        .replaceAll('Widget', 'Application'),
-    );
-  const remediesOf = (snapshots: Snapshot[]) =>
-    diagnose(snapshots[0] as Snapshot, snapshots[1])
+  const remediesOf = (spelled?: (text: string) => string) =>
+    told('S4', undefined, spelled)
       .findings.filter(({ code }) => code === 'owner-missing')
       .flatMap(({ remedies }) => remedies);
-  const [usual, reaching] = [
-    [now, before],
-    [renamed(now), renamed(before)],
-  ].map(remediesOf);
-
-  expect(usual?.[0]?.command).toMatch(/^kubectl delete /);
-  expect(reaching?.[0]).toMatchObject({
-    role: 'now',
-    command: expect.stringMatching(/^kubectl patch .*finalizers/),
-  });
-  const others = reaching?.filter(({ text }) => /^(?:Install|Delete) /.test(text)) ?? [];
-  expect(others.map(({ role }) => role).toSorted()).toEqual(['next', 'or']);
-  expect(others.every(({ risk }) => risk?.includes('outside of this namespace'))).toBe(true);
+  const [usual] = remediesOf();
+  const [first, ...others] = remediesOf((text) =>
+    text
+      .replaceAll('example.com', 'argoproj.io')
+      .replaceAll('widgets', 'applications')
+      .replaceAll('Widget', 'Application'),
+  );
+  expect(usual?.command).toMatch(/^kubectl delete /);
+  expect(first?.role).toBe('now');
+  expect(first?.command).toMatch(/^kubectl patch .*finalizers/);
+  const later = others.filter(({ text }) => /^(?:Install|Delete) /.test(text));
+  expect(later.map(({ role }) => role).toSorted()).toEqual(['next', 'or']);
+  expect(later.every(({ risk }) => risk?.includes('outside of this namespace'))).toBe(true);
 });
 
 test('nothing is deleted first for a controller that is not there, and one that sleeps is started first', () => {

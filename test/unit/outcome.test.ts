@@ -157,43 +157,36 @@ describe('isPermanent', () => {
     expect(isPermanent(caused({ code, certainty: 'proven' }))).toBe(PERMANENT.includes(code));
   });
 
-  test.each<{ what: string; given?: Partial<Finding>; more?: Partial<Diagnosis> }>([
-    { what: 'it is no root cause', more: { rootCauses: [] } },
-    { what: 'the owner is only likely', given: { certainty: 'likely' } },
-    {
-      what: 'it may not be paused',
-      given: { code: 'owner-not-acting', certainty: 'likely' },
-    },
-    { what: 'the owner is unknown', given: { code: 'owner-unknown', certainty: 'unknown' } },
-    { what: 'the namespace may be gone', more: { namespaceUnread: true } },
-    {
-      what: 'it was seen once',
-      more: { movement: { kind: 'unknown' } },
-      given: { code: 'unexplained' },
-    },
-    { what: 'a grace period runs', more: { movement: { kind: 'grace-period', until: 'x' } } },
-    {
-      what: 'content shrinks',
-      more: { movement: { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 } },
-    },
-  ])('is false if $what', ({ given = {}, more }) => {
+  const movements = [
+    { kind: 'grace-period', until: 'x' },
+    { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 },
+  ] as const;
+  test.each<[what: string, given: Partial<Finding>, more?: Partial<Diagnosis>]>([
+    ['it is no root cause', {}, { rootCauses: [] }],
+    ['the owner is only likely', { certainty: 'likely' }],
+    ['it may not be paused', { code: 'owner-not-acting', certainty: 'likely' }],
+    ['the owner is unknown', { code: 'owner-unknown', certainty: 'unknown' }],
+    ['the namespace may be gone', {}, { namespaceUnread: true }],
+    ['it was seen once', { code: 'unexplained' }, { movement: { kind: 'unknown' } }],
+    ['a grace period runs', {}, { movement: movements[0] }],
+    ['content shrinks', {}, { movement: movements[1] }],
+  ])('is false if %s', (_, given, more) => {
     expect(isPermanent(caused({ code: 'owner-missing', ...given }, more))).toBe(false);
   });
 });
 
-test.each<{ what: string; diagnosis: Diagnosis; is: string }>([
-  { what: 'a cause', diagnosis: caused({ code: 'owner-missing' }), is: 'would-hang' },
-  {
-    what: 'an owner of whom nothing is known',
-    diagnosis: caused({ code: 'owner-unknown', certainty: 'unknown' }),
-    is: 'inconclusive',
-  },
-  { what: 'no cause', diagnosis: caused({}, { rootCauses: [] }), is: 'clear' },
-  {
-    what: 'no cause, and something unread',
-    diagnosis: caused({}, { rootCauses: [], notInspected: [{ what: 'pods', reason: '403' }] }),
-    is: 'inconclusive',
-  },
-])('a forecast with $what: $is', ({ diagnosis, is }) => {
+const UNKNOWN = { code: 'owner-unknown', certainty: 'unknown' } as const;
+const UNREAD = [{ what: 'pods', reason: '403' }];
+
+test.each<[what: string, diagnosis: Diagnosis, is: string]>([
+  ['a cause', caused({ code: 'owner-missing' }), 'would-hang'],
+  ['an owner of whom nothing is known', caused(UNKNOWN), 'inconclusive'],
+  ['no cause', caused({}, { rootCauses: [] }), 'clear'],
+  [
+    'no cause, and something unread',
+    caused({}, { rootCauses: [], notInspected: UNREAD }),
+    'inconclusive',
+  ],
+])('a forecast with %s', (_, diagnosis, is) => {
   expect(forecastOf(diagnosis)).toBe(is);
 });

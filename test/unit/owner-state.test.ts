@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { contextOf } from '../../src/diagnose/context.ts';
-import { finalizerDomain, type Held } from '../../src/diagnose/owner/held.ts';
+import { finalizerDomain } from '../../src/diagnose/owner/held.ts';
 import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
 import { escapeRemedies } from '../../src/diagnose/owner/remedies.ts';
 import {
@@ -13,17 +13,18 @@ import { objectDetail } from '../../src/model/facts/detail.ts';
 import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
 import { readOk } from '../../src/model/read.ts';
 import { expectPairs } from '../stub/pairs.ts';
-import { CLEANUP, DELETED_AT, DEMO, objectFacts, snapshot, typeOf, WIDGETS } from './snapshots.ts';
+import {
+  CLEANUP,
+  DELETED_AT,
+  DEMO,
+  heldWidget,
+  objectFacts,
+  snapshot,
+  typeOf,
+  WIDGETS,
+} from './snapshots.ts';
 
-const HELD: Held = {
-  finalizer: CLEANUP,
-  type: WIDGETS,
-  subject: { apiVersion: 'example.com/v1', kind: 'Widget', namespace: DEMO, name: 'db' },
-  objects: [objectFacts(WIDGETS, 'db', { finalizers: [CLEANUP], generation: 2 })],
-  count: 1,
-  since: DELETED_AT,
-  writers: [],
-};
+const HELD = heldWidget({}, { generation: 2 });
 
 const MINUTE_MS = 60_000;
 const TIMES: Record<string, number> = {

@@ -9,7 +9,6 @@ import {
   deployment,
   drop,
   heldIn,
-  install,
   listed,
   named,
   role,
@@ -144,6 +143,8 @@ const without =
   };
 const CHANGES = ['list', 'watch', 'update', 'patch'];
 
+const BOTH = /widget-operator\b.*widget-operator-green.*it was started with --widget-class=/s;
+
 interface Row {
   in: string;
   change?: Change;
@@ -158,15 +159,15 @@ interface Row {
 const ROWS: Record<string, Row> = {
   'two installations with different classes': {
     ...{ in: 'S3', change: all(blue, besideGreen('--widget-class=green')), is: 'owner-unknown' },
-    says: /widget-operator\b.*widget-operator-green.*it was started with --widget-class=/s,
+    says: BOTH,
   },
   'two installations of which one has a class': {
     ...{ in: 'S3', change: besideGreen('--widget-class=green'), is: 'owner-unknown' },
-    says: /widget-operator\b.*widget-operator-green.*it was started with --widget-class=/s,
+    says: BOTH,
   },
   'two installations of which the other has a class': {
     ...{ in: 'S3', change: all(blue, besideGreen()), is: 'owner-unknown' },
-    says: /widget-operator\b.*widget-operator-green.*it was started with --widget-class=/s,
+    says: BOTH,
   },
   'two installations with the same arguments': {
     ...{ in: 'S3', change: all(besideGreen('--widget-class=blue'), blue) },
@@ -400,7 +401,9 @@ test.each([
   ['kubebuilder-v4-rights-left', 'tools', 'cache-deployer', 'deployer', 'owner-missing'],
 ])('%s: the only administrator %s/%s runs %s', (look, namespace, name, program, code) => {
   const { owners } = told(`everyday-${look}`, (now) => {
-    install(now, { namespace, name, container: { name: program }, roleName: 'cluster-admin' });
+    listed(now, 'deployments').push(deployment(namespace, name, { name: program }));
+    const bound = binding('cluster-admin', [account(namespace, name)]);
+    listed(now, 'clusterRoleBindings').push(bound);
   });
   expect(owners.map((one) => one.code)).toEqual([code]);
   expect(JSON.stringify(owners).includes(name)).toBe(code !== 'owner-missing');

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Diagnosis, Finding } from '../../src/model/finding.ts';
 import { isPermanent } from '../../src/model/outcome.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { account, binding, deployment, role } from './changes.ts';
 import { look, OWNER, ownerName, type World, worlds } from './owner-worlds.ts';
 import { DEMO, EARLIER } from './snapshots.ts';
 
@@ -40,42 +40,20 @@ function nameOf({ subject: { kind, namespace, name } }: Finding): string {
   return `${kind} ${namespace}/${name}`;
 }
 
-/** What the gate saw in the namespace before it was deleted: a workload with the owner's name and permissions. */
-const COPY: NonNullable<Snapshot['baseline']> = {
-  workloads: readOk([
-    workloadFacts(
-      'apps/v1',
-      'Deployment',
-    )({
-      metadata: { namespace: DEMO, name: OWNER, uid: 'uid-of-the-copy' },
-      spec: {
-        replicas: 1,
-        template: { spec: { serviceAccountName: OWNER, containers: [{ name: OWNER }] } },
-      },
-    }),
-  ]),
-  roles: readOk([]),
-  roleBindings: readOk([]),
-  events: readOk([]),
-};
-
-/** Returns the copy with a Role for these accounts in the namespace, which was deleted with it. */
-function copyWith(verbs: string[], ...accounts: { namespace: string; name: string }[]) {
-  const rules = [
-    {
-      apiGroups: ['example.com', ''],
-      resources: ['widgets', 'configmaps'],
-      resourceNames: [],
-      verbs,
-    },
-  ];
-  const subjects = accounts.map((account) => ({ kind: 'ServiceAccount', ...account }));
-  const role = { kind: 'Role', name: 'keeper' };
+/**
+ * What the gate saw in the namespace before it was deleted: a workload with the owner's name, and a Role for it, which
+ * was deleted with it.
+ */
+function copyWith(verbs: string[]): NonNullable<Snapshot['baseline']> {
+  const name = 'keeper';
+  const keeper = { ...role(name, [], {}, DEMO), namespace: DEMO };
+  const resources = ['widgets', 'configmaps'];
+  keeper.rules = [{ apiGroups: ['example.com', ''], resources, resourceNames: [], verbs }];
+  const bound = binding(name, [account(DEMO, OWNER)], { namespace: DEMO }, 'Role');
   return {
-    ...COPY,
-    roles: readOk([{ namespace: DEMO, name: 'keeper', rules }]),
-    roleBindings: readOk([{ namespace: DEMO, name: 'keeper', role, subjects }]),
-  } as NonNullable<Snapshot['baseline']>;
+    workloads: readOk([{ ...deployment(DEMO, OWNER), uid: 'uid-of-the-copy' }]),
+    ...{ roles: readOk([keeper]), roleBindings: readOk([bound]), events: readOk([]) },
+  };
 }
 
 const NAMES_NOBODY = ['owner-missing', 'owner-unknown'];
@@ -131,24 +109,15 @@ describe('in any cluster', () => {
     });
   });
 
-  test('nothing is permanent while a source could not be read', () => {
-    always(({ diagnosis, hasUnread }) => {
-      if (hasUnread) expect(isPermanent(diagnosis)).toBe(false);
-    });
-  });
-
-  test('no finding is permanent while its owner runs', () => {
-    always(({ diagnosis }, { owner: { state } }) => {
-      if (state !== 'runs' && state !== 'outside' && state !== 'crashes') return;
-      expect(isPermanent(diagnosis)).toBe(false);
+  test('nothing is permanent while a source could not be read, or while its owner runs', () => {
+    always(({ diagnosis, hasUnread }, { owner: { state } }) => {
+      if (hasUnread || ['runs', 'outside', 'crashes'].includes(state))
+        expect(isPermanent(diagnosis)).toBe(false);
     });
   });
 
   test('an existing owner is never called deleted with the namespace, even if a copy of it was', () => {
-    const baselines = {
-      writes: copyWith(['*'], { namespace: DEMO, name: OWNER }),
-      reads: copyWith(['get', 'list', 'watch'], { namespace: DEMO, name: OWNER }),
-    };
+    const baselines = { writes: copyWith(['*']), reads: copyWith(['get', 'list', 'watch']) };
     const calledDeleted = { writes: 0, reads: 0 };
     always((_, world) => {
       for (const who of ['writes', 'reads'] as const) {

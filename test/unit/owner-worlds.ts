@@ -1,25 +1,30 @@
 import fc from 'fast-check';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
+import { webhookFacts } from '../../src/model/facts/admission.ts';
+import { objectDetail } from '../../src/model/facts/detail.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type {
   BindingFacts,
-  ClusterSources,
   DefinitionDetail,
   EventFacts,
   FinalizerWriter,
   LeaseFacts,
-  NamespaceSources,
   ObjectFacts,
   OwnerReference,
-  PodFacts,
   RoleFacts,
   Snapshot,
-  WebhookFacts,
   WorkloadFacts,
 } from '../../src/model/snapshot.ts';
 import {
+  CLUSTER_SOURCES,
+  type ClusterSources,
+  NAMESPACE_SOURCES,
+  type NamespaceSources,
+} from '../../src/model/sources.ts';
+import {
   CONFIG_MAPS,
   contentOf,
+  DELETED_AT,
   DEMO,
   failureOf,
   NOW,
@@ -27,6 +32,7 @@ import {
   objectFacts,
   PODS,
   podFacts,
+  snapshot,
   typeOf,
   WIDGETS,
 } from './snapshots.ts';
@@ -38,56 +44,11 @@ import {
  * - a name that tells (of a field manager, of an Event's component) is that of its program;
  * - tools that anybody uses (kubectl, GitOps) may have written the finalizer last.
  */
-export interface World {
-  type: 'custom' | 'built-in';
-  /** Whose name the finalizer has: the type's group, another served group, nobody's, none. */
-  domain: 'own' | 'foreign' | 'unclear' | 'bare';
-  owner: Program;
-  others: Other[];
-  evidence: Evidence[];
-  /** `tool`: the admin's, which has restored the object from a backup, finalizer and all. */
-  writer: 'owner' | 'generic' | 'kubectl' | 'tool' | 'nobody';
-  leftovers: boolean;
-  unread: string[];
-}
-
-type Kind =
-  | 'Deployment'
-  | 'StatefulSet'
-  | 'DaemonSet'
-  | 'ReplicaSet'
-  | 'Job'
-  | 'CronJob'
-  | 'Pod'
-  | 'Rollout';
-type State = 'runs' | 'asleep' | 'crashes' | 'gone' | 'outside';
-type Evidence = (typeof EVIDENCE)[number];
-type Other = (typeof OTHERS)[number];
-
-interface Program {
-  kind: Kind;
-  state: State;
-  /** What a container of it is called, beside its image; a word that anybody uses. */
-  workload: 'telling' | 'generic';
-  bound: 'account' | 'user' | 'group' | 'everyone';
-  by: 'ClusterRoleBinding' | 'RoleBinding';
-  role: 'ClusterRole' | 'Role';
-  rule: 'type' | 'type and status' | 'group' | 'everything' | 'this object';
-  verbs: 'update' | 'patch' | '*';
-  watches: 'all' | 'this';
-}
 
 const EVIDENCE = [
-  'status',
-  'event',
-  'helm',
-  'olm',
-  'conversion',
-  'webhook',
-  'lease',
-  'stale lease',
-  'labels',
-] as const;
+  ...(['status', 'event', 'helm', 'olm', 'conversion'] as const),
+  ...(['webhook', 'lease', 'stale lease', 'labels'] as const),
+];
 
 /** Innocent all of them. */
 const OTHERS = [
@@ -105,66 +66,47 @@ const OTHERS = [
   'operator of another group',
 ] as const;
 
-const CLUSTER_READS = [
-  'deployments',
-  'statefulSets',
-  'daemonSets',
-  'replicaSets',
-  'jobs',
-  'cronJobs',
-  'clusterRoles',
-  'clusterRoleBindings',
-  'leases',
-  'definitions',
-  'apiServices',
-  'validatingWebhooks',
-  'clusterServiceVersions',
-] as const satisfies (keyof ClusterSources)[];
+const READS = [
+  ...['deployments', 'statefulSets', 'daemonSets', 'replicaSets', 'jobs', 'cronJobs'],
+  ...['clusterRoles', 'clusterRoleBindings', 'leases', 'definitions', 'apiServices'],
+  ...['validatingWebhooks', 'clusterServiceVersions'],
+  ...['roles', 'roleBindings', 'events', 'pods', 'services'],
+];
 
-export const worlds: fc.Arbitrary<World> = fc
-  .record({
-    type: fc.constantFrom('custom' as const, 'custom' as const, 'built-in' as const),
-    domain: fc.constantFrom(
-      'own' as const,
-      'foreign' as const,
-      'unclear' as const,
-      'bare' as const,
+const one = fc.constantFrom;
+const drawn = fc.record({
+  type: one('custom', 'custom', 'built-in'),
+  /** Whose name the finalizer has: the type's group, another served group, nobody's, none. */
+  domain: one('own', 'foreign', 'unclear', 'bare'),
+  owner: fc.record({
+    kind: one(
+      ...(['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet'] as const),
+      ...(['Job', 'CronJob', 'Pod', 'Rollout'] as const),
     ),
-    owner: fc.record({
-      kind: fc.constantFrom<Kind>(
-        ...(['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet'] as const),
-        ...(['Job', 'CronJob', 'Pod', 'Rollout'] as const),
-      ),
-      state: fc.constantFrom<State>('runs', 'asleep', 'crashes', 'gone', 'outside'),
-      workload: fc.constantFrom('telling' as const, 'generic' as const),
-      bound: fc.constantFrom('account' as const, 'user', 'group', 'everyone'),
-      by: fc.constantFrom('ClusterRoleBinding' as const, 'RoleBinding'),
-      role: fc.constantFrom('ClusterRole' as const, 'Role'),
-      rule: fc.constantFrom<Program['rule']>(
-        ...(['type', 'type and status', 'group', 'everything', 'this object'] as const),
-      ),
-      verbs: fc.constantFrom('update' as const, 'patch', '*'),
-      watches: fc.constantFrom('all' as const, 'this'),
-    }),
-    others: fc.uniqueArray(fc.constantFrom(...OTHERS), { maxLength: 4 }),
-    evidence: fc.uniqueArray(fc.constantFrom(...EVIDENCE), { maxLength: 4 }),
-    writer: fc.constantFrom<World['writer']>('owner', 'generic', 'kubectl', 'tool', 'nobody'),
-    leftovers: fc.boolean(),
-    unread: fc.oneof(
-      { arbitrary: fc.constant<string[]>([]), weight: 3 },
-      {
-        arbitrary: fc.uniqueArray(
-          fc.constantFrom<string>(
-            ...CLUSTER_READS,
-            ...['roles', 'roleBindings', 'events', 'pods', 'services'],
-          ),
-          { minLength: 1, maxLength: 2 },
-        ),
-        weight: 1,
-      },
-    ),
-  })
-  .map((world) => made(world as World));
+    state: one('runs', 'asleep', 'crashes', 'gone', 'outside'),
+    /** What a container of it is called, beside its image; a word that anybody uses. */
+    workload: one('telling', 'generic'),
+    bound: one('account', 'user', 'group', 'everyone'),
+    by: one('ClusterRoleBinding', 'RoleBinding'),
+    role: one('ClusterRole', 'Role'),
+    rule: one('type', 'type and status', 'group', 'everything', 'this object'),
+    verbs: one('update', 'patch', '*'),
+    watches: one('all', 'this'),
+  }),
+  others: fc.uniqueArray(one(...OTHERS), { maxLength: 4 }),
+  evidence: fc.uniqueArray(one(...EVIDENCE), { maxLength: 4 }),
+  /** `tool`: the admin's, which has restored the object from a backup, finalizer and all. */
+  writer: one('owner', 'generic', 'kubectl', 'tool', 'nobody'),
+  leftovers: fc.boolean(),
+  unread: fc.oneof(
+    { arbitrary: fc.constant<string[]>([]), weight: 3 },
+    { arbitrary: fc.uniqueArray(one(...READS), { minLength: 1, maxLength: 2 }), weight: 1 },
+  ),
+});
+type Drawn<A> = A extends fc.Arbitrary<infer T> ? T : never;
+export type World = Drawn<typeof drawn>;
+type Program = World['owner'];
+export const worlds = drawn.map(made);
 
 /** A bare pod does not sleep, a Role is bound by a RoleBinding, one that runs outside is a user or a group. */
 function made(world: World): World {
@@ -186,18 +128,10 @@ const OPS = 'ops';
 /** Of the namespace in which everybody else runs. */
 const TOOLS = 'tools';
 
-export function finalizerOf({ domain, type }: World): string {
-  switch (domain) {
-    case 'own':
-      // What is built in has no group of its own that a finalizer could be called after.
-      return type === 'custom' ? 'widgets.example.com/cleanup' : 'acme.dev/protect';
-    case 'foreign':
-      return 'gadgets.org/hold';
-    case 'unclear':
-      return 'acme.dev/protect';
-    case 'bare':
-      return 'hold';
-  }
+function finalizerOf({ domain, type }: World): string {
+  // What is built in has no group of its own that a finalizer could be called after.
+  const own = type === 'custom' ? 'widgets.example.com/cleanup' : 'acme.dev/protect';
+  return { own, foreign: 'gadgets.org/hold', unclear: 'acme.dev/protect', bare: 'hold' }[domain];
 }
 
 /** The API group whose operator the owner is, where it is one. */
@@ -211,8 +145,8 @@ export function ownerName({ owner: { kind, state } }: World): string | undefined
 }
 
 interface Everything {
-  cluster: { [K in keyof ClusterSources]: ClusterSources[K] };
-  places: Record<string, { [K in keyof NamespaceSources]: NamespaceSources[K] }>;
+  cluster: ClusterSources;
+  places: Record<string, NamespaceSources>;
   details: Record<string, DefinitionDetail>;
 }
 
@@ -229,62 +163,27 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
   const type = world.type === 'custom' ? WIDGETS : CONFIG_MAPS;
   const finalizer = finalizerOf(world);
   const group = groupOfOwner(world);
-  const place = () => ({
-    roles: [] as RoleFacts[],
-    roleBindings: [] as BindingFacts[],
-    pods: [] as PodFacts[],
-    services: [] as NamespaceSources['services'],
-    locks: [],
-    events: [] as EventFacts[],
-  });
-  const places: Everything['places'] = { [DEMO]: place(), [OPS]: place(), [TOOLS]: place() };
-  const cluster: Everything['cluster'] = {
-    namespaces: [DEMO, OPS, TOOLS].map((name) =>
+  const empty = (sources: object) =>
+    Object.fromEntries(Object.keys(sources).map((key) => [key, []]));
+  const places = Object.fromEntries(
+    [DEMO, OPS, TOOLS].map((name) => [name, empty(NAMESPACE_SOURCES)]),
+  ) as unknown as Everything['places'];
+  const cluster = empty(CLUSTER_SOURCES) as unknown as ClusterSources;
+  cluster.namespaces.push(
+    ...[DEMO, OPS, TOOLS].map((name) =>
       namespaceFacts(name === DEMO ? {} : { name, uid: name, deletionTimestamp: undefined }),
     ),
-    apiServices: [],
-    definitions: [WIDGETS, GADGETS].map(({ group: of, resource }) => ({
-      name: `${resource}.${of}`,
-      deletionTimestamp: undefined,
-      labels: {},
-      annotations: {},
-    })),
-    validatingWebhooks: [],
-    mutatingWebhooks: [],
-    validatingPolicies: [],
-    validatingPolicyBindings: [],
-    mutatingPolicies: [],
-    mutatingPolicyBindings: [],
-    deployments: [],
-    statefulSets: [],
-    daemonSets: [],
-    replicaSets: [],
-    jobs: [],
-    cronJobs: [],
-    pods: [],
-    clusterRoles: [],
-    clusterRoleBindings: [],
-    leases: [],
-    clusterServiceVersions: [],
-    conversions: [],
-    providerNodes: [],
-  };
-  const details: Everything['details'] = Object.fromEntries(
-    [WIDGETS, GADGETS].map(({ group: of, kind, resource, version }) => [
-      `${resource}.${of}`,
-      {
-        name: `${resource}.${of}`,
-        deletionTimestamp: undefined,
-        labels: {},
-        annotations: {},
-        group: of,
-        kind,
-        storedVersions: [version],
-        conditions: [],
-        conversionService: undefined,
-      },
-    ]),
   );
+  const installed = { deletionTimestamp: undefined, labels: {}, annotations: {} };
+  const details: Everything['details'] = {};
+  for (const { group: of, kind, resource, version } of [WIDGETS, GADGETS]) {
+    const name = `${resource}.${of}`;
+    cluster.definitions.push({ name, ...installed });
+    details[name] = {
+      ...{ name, ...installed, group: of, kind, storedVersions: [version] },
+      ...{ conditions: [], conversionService: undefined },
+    };
+  }
 
   /** Installs a workload, its pod and its rights. */
   const install = (
@@ -303,56 +202,23 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     const asleep = state === 'asleep';
     const workload: WorkloadFacts = {
       apiVersion: kind === 'Job' || kind === 'CronJob' ? 'batch/v1' : 'apps/v1',
-      kind,
-      namespace,
-      name,
-      uid,
-      deletionTimestamp: undefined,
-      wanted: asleep ? 0 : 1,
-      ready: isUp ? 1 : 0,
-      labels: {},
-      annotations: {},
-      conditions: [],
-      nodeSelector: {},
-      owner: undefined,
-      account,
-      podLabels: { app: name },
-      programs: containers,
-      watches: undefined,
-      ...{ selectors: [], addresses: [], limits: [] },
-      scaledBy: undefined,
-      ...given,
+      ...{ kind, namespace, name, uid, account, ...installed, programs: containers },
+      ...{ wanted: asleep ? 0 : 1, ready: isUp ? 1 : 0, podLabels: { app: name } },
+      ...{ conditions: [], nodeSelector: {}, owner: undefined, scaledBy: undefined },
+      ...{ watches: undefined, selectors: [], addresses: [], limits: [], ...given },
     };
-    const controller: OwnerReference = {
-      apiVersion: kind === 'Rollout' ? 'rollouts.dev/v1' : workload.apiVersion,
-      kind,
-      name,
-      uid,
-      controller: true,
-    };
+    const apiVersion = kind === 'Rollout' ? 'rollouts.dev/v1' : workload.apiVersion;
+    const controller: OwnerReference = { apiVersion, kind, name, uid, controller: true };
     const isThere = state !== 'gone' && state !== 'outside';
     if (isThere && kind !== 'Pod' && kind !== 'Rollout') {
-      const lists = {
-        Deployment: cluster.deployments,
-        StatefulSet: cluster.statefulSets,
-        DaemonSet: cluster.daemonSets,
-        ReplicaSet: cluster.replicaSets,
-        Job: cluster.jobs,
-        CronJob: cluster.cronJobs,
-      };
-      lists[kind].push(workload);
+      const list = `${kind.charAt(0).toLowerCase()}${kind.slice(1)}s` as 'deployments';
+      cluster[list].push(workload);
     }
     if (isThere && !asleep) {
       const facts = podFacts(pod, {
-        namespace,
-        uid: `uid-pod-${namespace}-${name}`,
-        deletionTimestamp: undefined,
-        phase: isUp ? 'Running' : 'Pending',
-        ready: isUp,
-        account,
-        podLabels: { app: name },
-        programs: containers,
-        watches: workload.watches,
+        ...{ namespace, uid: `uid-pod-${namespace}-${name}`, deletionTimestamp: undefined },
+        ...{ phase: isUp ? 'Running' : 'Pending', ready: isUp, account, programs: containers },
+        ...{ podLabels: { app: name }, watches: workload.watches },
         ownerReferences: kind === 'Pod' ? [] : [controller],
       });
       cluster.pods.push(facts);
@@ -406,10 +272,11 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
   const release = { 'meta.helm.sh/release-name': 'keeper', 'meta.helm.sh/release-namespace': OPS };
   const labels = { 'app.kubernetes.io/name': 'keeper' };
   const generic = owner.workload === 'generic';
+  const containers = generic ? ['manager'] : [OWNER];
   const pod = isGone
     ? ''
     : install(OPS, OWNER, owner, rules, {
-        containers: generic ? ['manager'] : [OWNER],
+        containers,
         watches: owner.watches === 'this' ? [DEMO] : undefined,
         ...(evidence.includes('helm') ? { annotations: release } : {}),
         ...(evidence.includes('labels') ? { labels } : {}),
@@ -444,43 +311,20 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     ],
   });
   const event = (component: string, instance: string): EventFacts => ({
-    type: 'Normal',
-    reason: 'Reconciled',
-    message: 'fine',
+    ...{ type: 'Normal', reason: 'Reconciled', message: 'fine', component, instance, at: time },
     regarding: { kind: type.kind, namespace: DEMO, name: 'db', uid: object.uid },
-    component,
-    instance,
-    at: time,
   });
   const there = owner.state !== 'gone' && owner.state !== 'outside';
   const definition =
     group === undefined ? undefined : cluster.definitions.find((d) => d.name.endsWith(group));
-  const service = (namespace: string, app: string): void => {
-    places[namespace]?.services.push({ namespace, name: app, selector: { app } });
+  const webhook = (namespace: string, name: string, apiGroups: string[]): void => {
+    places[namespace]?.services.push({ namespace, name, selector: { app: name } });
+    const rules = [{ operations: ['CREATE'], apiGroups, apiVersions: ['*'], resources: ['*'] }];
+    const clientConfig = { service: { namespace, name } };
+    const hook = { name: `${name}.example.com`, failurePolicy: 'Ignore', clientConfig, rules };
+    const object = { metadata: { name, uid: `webhook-${name}` }, webhooks: [hook] };
+    cluster.validatingWebhooks.push(...webhookFacts('ValidatingWebhookConfiguration')(object));
   };
-  const webhook = (namespace: string, app: string, apiGroups: string[]): WebhookFacts => ({
-    configuration: { kind: 'ValidatingWebhookConfiguration', name: app, uid: `webhook-${app}` },
-    name: `${app}.example.com`,
-    index: 0,
-    failurePolicy: 'Ignore',
-    matchPolicy: 'Equivalent',
-    service: { namespace, name: app },
-    rules: [
-      {
-        operations: ['CREATE'],
-        apiGroups,
-        apiVersions: ['*'],
-        resourceNames: [],
-        resources: ['*'],
-        scope: '*',
-      },
-    ],
-    namespaceSelector: [],
-    objectSelector: [],
-    matchConditions: [],
-    dependsOnUser: false,
-    dependsOnDeletion: false,
-  });
   const lease = (renewTime: string): LeaseFacts => ({
     namespace: OPS,
     name: group === undefined ? 'keeper-leader' : `${group}-leader`,
@@ -489,114 +333,68 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     durationSeconds: 15,
     writers: [world.writer === 'generic' ? 'manager' : OWNER],
   });
-  for (const one of evidence) {
-    switch (one) {
-      case 'event':
-        if (there && !generic) places[DEMO]?.events.push(event(OWNER, pod));
-        break;
-      case 'helm':
-        if (definition !== undefined) definition.annotations = release;
-        break;
-      case 'labels':
-        if (definition !== undefined) definition.labels = labels;
-        break;
-      case 'olm':
-        if (there && definition !== undefined && owner.kind === 'Deployment') {
-          cluster.clusterServiceVersions.push({
-            namespace: OPS,
-            name: 'keeper.v1',
-            owned: [definition.name],
-            deployments: [OWNER],
-          });
-        }
-        break;
-      case 'conversion': {
-        const detail = definition === undefined ? undefined : details[definition.name];
-        if (!there || detail === undefined) break;
-        service(OPS, OWNER);
-        detail.conversionService = { namespace: OPS, name: OWNER };
-        break;
-      }
-      case 'webhook':
-        if (!there || group === undefined) break;
-        service(OPS, OWNER);
-        cluster.validatingWebhooks.push(webhook(OPS, OWNER, [group]));
-        break;
-      case 'lease':
-        // Fresh only where somebody renews it.
-        if (owner.state === 'runs') cluster.leases.push(lease(NOW));
-        break;
-      case 'stale lease':
-        cluster.leases.push(lease('2026-03-01T00:00:00Z'));
-        break;
-      case 'status':
-        break;
-    }
-  }
+  const shown: Record<World['evidence'][number], () => void> = {
+    event: () => void (there && !generic && places[DEMO]?.events.push(event(OWNER, pod))),
+    helm: () => void (definition && Object.assign(definition, { annotations: release })),
+    labels: () => void (definition && Object.assign(definition, { labels })),
+    olm: () => {
+      if (!there || definition === undefined || owner.kind !== 'Deployment') return;
+      const owned = { owned: [definition.name], deployments: [OWNER] };
+      cluster.clusterServiceVersions.push({ namespace: OPS, name: 'keeper.v1', ...owned });
+    },
+    conversion: () => {
+      const detail = details[definition?.name ?? ''];
+      if (!there || detail === undefined) return;
+      places[OPS]?.services.push({ namespace: OPS, name: OWNER, selector: { app: OWNER } });
+      detail.conversionService = { namespace: OPS, name: OWNER };
+    },
+    webhook: () => void (there && group !== undefined && webhook(OPS, OWNER, [group])),
+    // Fresh only where somebody renews it.
+    lease: () => void (owner.state === 'runs' && cluster.leases.push(lease(NOW))),
+    'stale lease': () => void cluster.leases.push(lease('2026-03-01T00:00:00Z')),
+    status: () => {},
+  };
+  for (const one of evidence) shown[one]();
 
   const full = [ruleOf(['*'], ['*'], ['*'])];
-  const own = [ruleOf([resource], [...watching, 'update', 'patch'], groups)];
-  for (const other of others) {
-    switch (other) {
-      case 'maker of the type': {
-        // Where the owner is the operator of the type, there is no second one.
-        if (isReconciler || world.type === 'built-in') break;
-        const reconciling = [...own, ruleOf([`${resource}/status`], ['update'], groups)];
-        const made = {
-          'meta.helm.sh/release-name': 'widgets',
-          'meta.helm.sh/release-namespace': TOOLS,
-        };
-        install(TOOLS, 'widget-maker', {}, reconciling, { annotations: made });
-        const crd = cluster.definitions.find((d) => d.name === 'widgets.example.com');
-        if (crd !== undefined) crd.annotations = made;
-        service(TOOLS, 'widget-maker');
-        cluster.validatingWebhooks.push(webhook(TOOLS, 'widget-maker', ['example.com']));
-        break;
-      }
-      case 'admin':
-        install(TOOLS, 'backup', {}, full);
-        break;
-      case 'sleeping admin':
-        install(TOOLS, 'mirror', { state: 'asleep' }, full);
-        break;
-      case 'user interface':
-        install(TOOLS, 'console', {}, [ruleOf([resource], ['get', 'list', 'update'], groups)]);
-        break;
-      case 'viewer':
-        install(TOOLS, 'viewer', {}, [ruleOf([resource], watching, groups)]);
-        break;
-      case 'parent':
-        install(TOOLS, 'parent', {}, [ruleOf([`${resource}/finalizers`], ['update'], groups)]);
-        break;
-      case 'annotator':
-        install(TOOLS, 'annotator', {}, own);
-        break;
-      case 'sleeping annotator':
-        install(TOOLS, 'widget-annotator', { state: 'asleep' }, own);
-        break;
-      case 'policy engine':
-        install(TOOLS, 'policies', {}, full);
-        service(TOOLS, 'policies');
-        cluster.validatingWebhooks.push(webhook(TOOLS, 'policies', ['*']));
-        places[DEMO]?.events.push(event('policies', 'policies-5d8f7-x2x4z'));
-        break;
-      case 'install for another namespace':
-        install(TOOLS, OWNER, {}, rules, {
-          containers: generic ? ['manager'] : [OWNER],
-          watches: ['team-b'],
-        });
-        break;
-      case 'sibling':
-        if (there)
-          install(OPS, 'keeper-metrics', { ...owner, kind: 'Deployment' }, [], { account: OWNER });
-        break;
-      case 'operator of another group':
-        install(TOOLS, 'box-operator', {}, [
-          ruleOf(['boxes', 'boxes/status'], ['*'], ['boxes.io']),
-        ]);
-        break;
-    }
-  }
+  const may = (what: string, ...verbs: string[]) => ruleOf([`${resource}${what}`], verbs, groups);
+  const own = [may('', ...watching, 'update', 'patch')];
+  const asleep = { state: 'asleep' } as const;
+  const beside: Record<World['others'][number], () => void> = {
+    'maker of the type': () => {
+      // Where the owner is the operator of the type, there is no second one.
+      if (isReconciler || world.type === 'built-in') return;
+      const annotations = {
+        'meta.helm.sh/release-name': 'widgets',
+        'meta.helm.sh/release-namespace': TOOLS,
+      };
+      install(TOOLS, 'widget-maker', {}, [...own, may('/status', 'update')], { annotations });
+      const crd = cluster.definitions.find((d) => d.name === 'widgets.example.com');
+      if (crd !== undefined) crd.annotations = annotations;
+      webhook(TOOLS, 'widget-maker', ['example.com']);
+    },
+    admin: () => install(TOOLS, 'backup', {}, full),
+    'sleeping admin': () => install(TOOLS, 'mirror', asleep, full),
+    'user interface': () => install(TOOLS, 'console', {}, [may('', 'get', 'list', 'update')]),
+    viewer: () => install(TOOLS, 'viewer', {}, [may('', ...watching)]),
+    parent: () => install(TOOLS, 'parent', {}, [may('/finalizers', 'update')]),
+    annotator: () => install(TOOLS, 'annotator', {}, own),
+    'sleeping annotator': () => install(TOOLS, 'widget-annotator', asleep, own),
+    'policy engine': () => {
+      install(TOOLS, 'policies', {}, full);
+      webhook(TOOLS, 'policies', ['*']);
+      places[DEMO]?.events.push(event('policies', 'policies-5d8f7-x2x4z'));
+    },
+    'install for another namespace': () =>
+      install(TOOLS, OWNER, {}, rules, { containers, watches: ['team-b'] }),
+    sibling: () => {
+      const program = { ...owner, kind: 'Deployment' } as const;
+      if (there) install(OPS, 'keeper-metrics', program, [], { account: OWNER });
+    },
+    'operator of another group': () =>
+      install(TOOLS, 'box-operator', {}, [ruleOf(['boxes', 'boxes/status'], ['*'], ['boxes.io'])]),
+  };
+  for (const other of others) beside[other]();
   return { all: { cluster, places, details }, object };
 }
 
@@ -605,28 +403,14 @@ export function look(world: World): Snapshot {
   const { all, object } = build(world);
   const type = world.type === 'custom' ? WIDGETS : CONFIG_MAPS;
   const now: Snapshot = {
-    takenAt: NOW,
-    namespace: namespaceFacts(),
+    ...snapshot(),
     discovery: readOk({ types: [PODS, CONFIG_MAPS, WIDGETS, GADGETS], failedGroups: [] }),
     content: [
       contentOf(type, [
-        {
-          finalizers: object.finalizers,
-          count: 1,
-          since: object.deletionTimestamp ?? '',
-          examples: [object],
-        },
+        { finalizers: object.finalizers, count: 1, since: DELETED_AT, examples: [object] },
       ]),
     ],
-    pods: readOk([]),
-    cluster: {},
-    places: {},
-    nodes: {},
-    definitions: {},
-    details: {},
-    partners: {},
-    trials: {},
-    unread: [],
+    ...{ cluster: {}, places: {} },
   };
   const answer = <T>(source: string, value: T) => {
     if (!world.unread.includes(source)) return readOk(value);
@@ -645,12 +429,7 @@ export function look(world: World): Snapshot {
     }
     for (const name of wanted.definitions) now.definitions[name] ??= readOk(all.details[name]);
     for (const { object } of wanted.details) {
-      now.details[object.uid] ??= readOk({
-        conditions: [],
-        observedGeneration: undefined,
-        texts: [],
-        references: [],
-      });
+      now.details[object.uid] ??= readOk(objectDetail({}));
     }
   }
   return now;

@@ -41,42 +41,21 @@ const remaining = (text: string): Condition =>
   condition('NamespaceContentRemaining', 'True', `Some resources are remaining: ${text}`);
 const left = (...given: Condition[]) => namespaceFacts({ conditions: conditions(...given) });
 
-describe('describeRemaining', () => {
-  test.each<{ given: Condition[]; text: string | undefined }>([
-    { given: [], text: undefined },
-    {
-      given: [remaining('pods. has 1 resource instances')],
-      text: '1 object left (1 pods)',
-    },
-    {
-      given: [
-        remaining('pods. has 2 resource instances, widgets.example.com has 40 resource instances'),
-      ],
-      text: '42 objects left (40 widgets.example.com, 2 pods)',
-    },
-    {
-      given: [
-        remaining(
-          ['a', 'b', 'c', 'd', 'e', 'f']
-            .map((name) => `${name}. has 3 resource instances`)
-            .join(', '),
-        ),
-      ],
-      text: '18 objects left (3 a, 3 b, 3 c, 3 d)',
-    },
-    {
-      given: [
-        condition(
-          'NamespaceFinalizersRemaining',
-          'True',
-          'Some content in the namespace has finalizers remaining: x/y in 1 resource instances',
-        ),
-      ],
-      text: 'finalizers: x/y',
-    },
-  ])('$text', ({ given, text }) => {
-    expect(describeRemaining(left(...given))).toBe(text);
-  });
+const FINALIZERS =
+  'Some content in the namespace has finalizers remaining: x/y in 1 resource instances';
+const six = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `${name}. has 3 resource instances`);
+
+test.each<[given: Condition | undefined, text: string | undefined]>([
+  [undefined, undefined],
+  [remaining('pods. has 1 resource instances'), '1 object left (1 pods)'],
+  [
+    remaining('pods. has 2 resource instances, widgets.example.com has 40 resource instances'),
+    '42 objects left (40 widgets.example.com, 2 pods)',
+  ],
+  [remaining(six.join(', ')), '18 objects left (3 a, 3 b, 3 c, 3 d)'],
+  [condition('NamespaceFinalizersRemaining', 'True', FINALIZERS), 'finalizers: x/y'],
+])('%j is told as %s', (given, text) => {
+  expect(describeRemaining(left(...(given ? [given] : [])))).toBe(text);
 });
 
 test.each([

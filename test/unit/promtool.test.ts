@@ -45,11 +45,6 @@ describe.skipIf(!isThere)(`promtool${isThere ? '' : ' (skipped: it is not on PAT
     const owned = Object.fromEntries(
       [...(labels ?? '').matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
     );
-    const alert = (eval_time: string, alertname: string, exp_alerts: object[]) => ({
-      eval_time,
-      alertname,
-      exp_alerts,
-    });
     const hang = {
       exp_labels: { severity: 'warning', ...owned },
       exp_annotations: {
@@ -58,28 +53,25 @@ describe.skipIf(!isThere)(`promtool${isThere ? '' : ' (skipped: it is not on PAT
           'Cause: owner-missing. `npx namespace-teardown-gate a --now` explains it and says what to do.',
       },
     };
-    const missing = {
-      exp_labels: { severity: 'info' },
-      exp_annotations: { summary: 'No run of namespace-teardown-gate has reported for a day' },
-    };
+    const summary = 'No run of namespace-teardown-gate has reported for a day';
+    const missing = { exp_labels: { severity: 'info' }, exp_annotations: { summary } };
+    const alerts: [time: string, name: string, expected: object[]][] = [
+      ['2m', 'NamespaceTerminating', []],
+      ['3m', 'NamespaceTerminating', [hang]],
+      ['23h', 'NamespaceTeardownMetricsMissing', []],
+      ['25h', 'NamespaceTeardownMetricsMissing', [missing]],
+    ];
+    const input_series = [
+      { series, values: '3480+60x3' },
+      { series: 'teardown_namespaces{outcome="stuck"}', values: '1x3' },
+    ];
+    const alert_rule_test = alerts.map(([eval_time, alertname, exp_alerts]) => ({
+      ...{ eval_time, alertname, exp_alerts },
+    }));
     const rules = {
       rule_files: [join(REPOSITORY, 'deploy', 'prometheus', 'alerts.yaml')],
       evaluation_interval: '1m',
-      tests: [
-        {
-          interval: '1m',
-          input_series: [
-            { series, values: '3480+60x3' },
-            { series: 'teardown_namespaces{outcome="stuck"}', values: '1x3' },
-          ],
-          alert_rule_test: [
-            alert('2m', 'NamespaceTerminating', []),
-            alert('3m', 'NamespaceTerminating', [hang]),
-            alert('23h', 'NamespaceTeardownMetricsMissing', []),
-            alert('25h', 'NamespaceTeardownMetricsMissing', [missing]),
-          ],
-        },
-      ],
+      tests: [{ interval: '1m', input_series, alert_rule_test }],
     };
     writeFileSync(join(folder, 'rules.yaml'), JSON.stringify(rules));
     expect(promtool(['test', 'rules', 'rules.yaml'])).toMatchObject({ status: 0 });

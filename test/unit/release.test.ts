@@ -82,16 +82,9 @@ function rehearsal(tags: readonly string[] = []) {
   const [sha = '', older = ''] = git('-C', work, 'log', '--format=%H').split('\n');
   git('-C', work, 'push', '-q', join(home, 'remote.git'), 'HEAD:refs/heads/main');
   for (const tag of tags) git('-C', join(home, 'remote.git'), 'tag', tag, older);
-  for (const [name, text] of Object.entries({
-    calls: '',
-    drafts: '',
-    output: '',
-    gh: GH,
-    docker: DOCKER,
-    npm: NPM,
-  })) {
+  const files = { calls: '', drafts: '', output: '', gh: GH, docker: DOCKER, npm: NPM };
+  for (const [name, text] of Object.entries(files))
     writeFileSync(join(home, name), text, { mode: 0o755 });
-  }
   const run = (job: string, name: string | undefined, env: Record<string, string> = {}) => {
     // As the runner starts a step without `shell:`.
     writeFileSync(join(home, 'step.sh'), stepOf(job, name).run);
@@ -111,24 +104,14 @@ function rehearsal(tags: readonly string[] = []) {
     return { code: result.status, said: `${result.stdout}${result.stderr}` };
   };
   const tag = (name: string): string => git('-C', join(home, 'remote.git'), 'rev-parse', name);
-  return { home, work, sha, older, run, tag };
+  const calls = (): string => readFileSync(join(home, 'calls'), 'utf8');
+  return { home, work, sha, older, run, tag, calls };
 }
 
-const CHECKS = [
-  ['all', 'success'],
-  ['all-green', 'success'],
-  ['dist', 'success'],
-  ['scenarios on 1.37', 'success'],
-  ['the action, as a workflow uses it', 'success'],
-  ['floating-tags', 'skipped'],
-  ['check', null],
-] as const;
-
-function writeChecks(home: string, changes: Record<string, string | null>): void {
-  const runs = new Map<string, string | null>([...CHECKS, ...Object.entries(changes)]);
-  const check_runs = [...runs].map(([name, conclusion]) => ({ name, conclusion }));
-  writeFileSync(join(home, 'checks.json'), JSON.stringify({ check_runs }));
-}
+const CHECKS = {
+  ...{ all: 'success', 'all-green': 'success', dist: 'success', 'scenarios on 1.37': 'success' },
+  ...{ 'the action, as a workflow uses it': 'success', 'floating-tags': 'skipped', check: null },
+};
 
 /** What the steps call besides git and coreutils; GitHub's runners have them. */
 const MISSING = ['jq', 'grep', 'sed', 'awk'].filter((tool) => spawnSync(tool, ['--help']).error);
@@ -158,37 +141,27 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
   ])('checks the version: $why', ({ dist, heading, tags, code, says }) => {
     const { home, work, run } = rehearsal(tags);
     prepare(work, dist ?? '1.1.0', heading ?? '## 1.1.0 (2026-12-24)');
-    const seen = run('check', VERSION);
-
-    expect(seen).toEqual({ code, said: expect.stringContaining(says) });
+    expect(run('check', VERSION)).toEqual({ code, said: expect.stringContaining(says) });
     const output = readFileSync(join(home, 'output'), 'utf8');
     expect(output).toBe(code === 0 ? 'version=1.1.0\n' : '');
   });
 
-  test.each([
-    { why: 'all passed', changes: {}, code: 0, says: '' },
-    {
-      why: 'an earlier try of this workflow failed',
-      changes: { draft: 'failure' },
-      code: 0,
-      says: '',
-    },
-    { why: 'CI failed', changes: { 'all-green': 'failure' }, code: 1, says: '"all-green" has not' },
-    {
-      why: 'kind still runs',
-      changes: { 'scenarios on 1.37': null },
-      code: 1,
-      says: 'scenarios on',
-    },
-    { why: 'another one failed', changes: { zizmor: 'failure' }, code: 1, says: 'failure zizmor' },
-  ])('requires that every check of the commit passed: $why', ({ changes, code, says }) => {
+  test.each<[why: string, changes: Record<string, string | null>, code: number, says: string]>([
+    ['all passed', {}, 0, ''],
+    ['an earlier try of this workflow failed', { draft: 'failure' }, 0, ''],
+    ['CI failed', { 'all-green': 'failure' }, 1, '"all-green" has not'],
+    ['kind still runs', { 'scenarios on 1.37': null }, 1, 'scenarios on'],
+    ['another one failed', { zizmor: 'failure' }, 1, 'failure zizmor'],
+  ])('requires that every check of the commit passed: %s', (_, changes, code, says) => {
     const { home, run } = rehearsal();
-    writeChecks(home, changes);
+    const runs = Object.entries<string | null>({ ...CHECKS, ...changes });
+    const check_runs = runs.map(([name, conclusion]) => ({ name, conclusion }));
+    writeFileSync(join(home, 'checks.json'), JSON.stringify({ check_runs }));
     expect(run('check', GREEN)).toEqual({ code, said: expect.stringContaining(says) });
   });
 
   test('creates one draft, with the notes of this version only', () => {
-    const { home, work, sha, run } = rehearsal();
+    const { home, calls, work, sha, run } = rehearsal();
     prepare(work, '1.1.0', '## 1.1.0 (2026-12-24)');
     const env = { VERSION: '1.1.0' };
     const isFree = (): unknown => run('draft', 'No draft of this version is there yet', env).code;
@@ -196,73 +169,46 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
     expect(isFree()).toBe(0);
     expect(run('draft', 'Draft', env)).toEqual({ code: 0, said: '' });
     expect(readFileSync(join(home, 'notes.md'), 'utf8').trim()).toBe('- New.');
-    expect(readFileSync(join(home, 'calls'), 'utf8')).toContain(
-      `gh release create v1.1.0 --draft --target ${sha} --title v1.1.0`,
-    );
+    expect(calls()).toContain(`gh release create v1.1.0 --draft --target ${sha} --title v1.1.0`);
     expect(isFree()).toBe(1);
   });
 
-  test.each([
-    { tag: 'v1.0.0', there: ['v1.0.0'], moved: ['v1', 'v1.0'], stay: [] },
-    {
-      tag: 'v1.1.0',
-      there: ['v1', 'v1.0', 'v1.0.0', 'v1.1.0'],
-      moved: ['v1', 'v1.1'],
-      stay: ['v1.0'],
-    },
-    {
-      tag: 'v1.0.5',
-      there: ['v1', 'v1.0', 'v1.0.4', 'v1.0.5', 'v1.1.0'],
-      moved: ['v1.0'],
-      stay: ['v1'],
-    },
-    { tag: 'v1.0.10', there: ['v1', 'v1.0', 'v1.0.9', 'v1.0.10'], moved: ['v1', 'v1.0'], stay: [] },
-    { tag: 'v2.0.0', there: ['v1', 'v1.9.0', 'v2.0.0'], moved: ['v2', 'v2.0'], stay: ['v1'] },
-    {
-      tag: 'v1.0.0',
-      there: ['v1', 'v1.0.0', 'v10.0.0', 'v1.1.0-rc.1'],
-      moved: ['v1', 'v1.0'],
-      stay: [],
-    },
-  ])(
-    'publishing $tag beside $there moves $moved and leaves $stay',
-    ({ tag: TAG, there, moved, stay }) => {
-      const { run, tag, sha, older } = rehearsal(there);
-      expect(run('floating-tags', undefined, { TAG }).code).toBe(0);
-      expect(moved.map(tag)).toEqual(moved.map(() => sha));
-      expect(stay.map(tag)).toEqual(stay.map(() => older));
-    },
-  );
+  test.each<[tag: string, there: string, moved: string, stay: string]>([
+    ['v1.0.0', 'v1.0.0', 'v1 v1.0', ''],
+    ['v1.1.0', 'v1 v1.0 v1.0.0 v1.1.0', 'v1 v1.1', 'v1.0'],
+    ['v1.0.5', 'v1 v1.0 v1.0.4 v1.0.5 v1.1.0', 'v1.0', 'v1'],
+    ['v1.0.10', 'v1 v1.0 v1.0.9 v1.0.10', 'v1 v1.0', ''],
+    ['v2.0.0', 'v1 v1.9.0 v2.0.0', 'v2 v2.0', 'v1'],
+    ['v1.0.0', 'v1 v1.0.0 v10.0.0 v1.1.0-rc.1', 'v1 v1.0', ''],
+  ])('publishing %s beside %s moves %s and leaves %s', (TAG, ...lists) => {
+    const [there, moved, stay] = lists.map((list) => list.split(' ').filter(Boolean)) as string[][];
+    const { run, tag, sha, older } = rehearsal(there);
+    expect(run('floating-tags', undefined, { TAG }).code).toBe(0);
+    expect(moved?.map(tag)).toEqual(moved?.map(() => sha));
+    expect(stay?.map(tag)).toEqual(stay?.map(() => older));
+  });
 
   test('publishes only the package of the tag, with the name of the publishing repository', () => {
-    const { home, work, run } = rehearsal();
+    const { calls, work, run } = rehearsal();
     prepare(work, '1.1.0', '');
     const REAL_NPM = execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim();
     const publish = (TAG: string) => run('npm', 'Publish the package', { TAG, REAL_NPM }).code;
-    const calls = (): string => readFileSync(join(home, 'calls'), 'utf8');
-
     expect([publish('v1.1.1'), calls()]).toEqual([1, '']);
-    expect([publish('v1.1.0'), calls()]).toEqual([
-      0,
-      'npm publish of 1.1.0 git+https://github.com/o/r.git\n',
-    ]);
+    const told = 'npm publish of 1.1.0 git+https://github.com/o/r.git\n';
+    expect([publish('v1.1.0'), calls()]).toEqual([0, told]);
   });
 
   test('pushes an image for two platforms and outputs its digest for the attestation', () => {
-    const { home, work, sha, run } = rehearsal();
+    const { home, calls, work, sha, run } = rehearsal();
     prepare(work, '1.1.0', '');
     const env = {
-      IMAGE: 'registry.example/o/gate',
-      GH_TOKEN: 'secret',
-      GITHUB_ACTOR: 'me',
+      ...{ IMAGE: 'registry.example/o/gate', GH_TOKEN: 'secret', GITHUB_ACTOR: 'me' },
       GITHUB_SERVER_URL: 'https://example.com',
     };
     const build = (TAG: string) => run('image', 'Build and push the image', { ...env, TAG });
-
-    expect(build('v1.1.1').code).toBe(1);
-    expect(readFileSync(join(home, 'calls'), 'utf8')).toBe('');
+    expect([build('v1.1.1').code, calls()]).toEqual([1, '']);
     expect(build('v1.1.0')).toEqual({ code: 0, said: '' });
-    expect(readFileSync(join(home, 'calls'), 'utf8').split('\n')).toEqual([
+    expect(calls().split('\n')).toEqual([
       'docker login registry.example --username me --password-stdin',
       'token secret',
       'docker buildx create --use',
@@ -275,8 +221,8 @@ describe.skipIf(process.platform !== 'linux' || MISSING.length > 0)(title, () =>
   });
 
   test.each(['1.0.0', 'v1', 'v1.0.0-rc.1', 'v1.0.0;id'])('refuses the tag %s', (TAG) => {
-    const { home, run } = rehearsal();
+    const { calls, run } = rehearsal();
     expect(run('floating-tags', undefined, { TAG }).code).not.toBe(0);
-    expect(readFileSync(join(home, 'calls'), 'utf8')).toBe('');
+    expect(calls()).toBe('');
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Diagnosis, Finding, FindingCode } from '../../src/model/finding.ts';
+import type { Diagnosis, Finding } from '../../src/model/finding.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { causesOf, rootsOf } from '../../src/report/causes.ts';
 import { buildReport } from '../../src/report/report-json.ts';
@@ -17,12 +17,6 @@ import {
   recorded,
   runOf,
 } from '../stub/results.ts';
-
-const shared = (...namespaces: NamespaceResult[]): [string, string[]][] =>
-  buildReport(runOf(namespaces)).sharedCauses.map(({ finding: { code }, namespaces: names }) => [
-    code,
-    names,
-  ]);
 
 /** An object held by a finalizer whose owner is in another namespace or in the same. */
 function held(name: string, owner: Partial<Finding> = {}): NamespaceResult {
@@ -44,58 +38,48 @@ function held(name: string, owner: Partial<Finding> = {}): NamespaceResult {
 }
 
 describe('causes that several namespaces share', () => {
-  test.each<{ what: string; namespaces: NamespaceResult[]; are: [string, string[]][] }>([
-    {
-      what: 'a dead add-on of the cluster',
-      namespaces: [deadApiService('a'), deadApiService('b'), deadlock('c')],
-      are: [['apiservice-unavailable', ['a', 'b']]],
-    },
-    {
-      what: 'an operator in each of them that went with it',
-      namespaces: [deadlock('a'), deadlock('b')],
-      are: [['owner-missing', ['a', 'b']]],
-    },
-    {
-      what: 'finalizers that nobody knows, on objects of other names',
-      namespaces: [recorded('S1', 'a'), recorded('S1', 'b')],
-      are: [['owner-unknown', ['a', 'b']]],
-    },
-    {
-      what: 'the most namespaces first',
-      namespaces: [held('a'), held('b'), ...['c', 'd', 'e'].map((name) => deadApiService(name))],
-      are: [
+  const by = (namespace: string, name: string): Partial<Finding> => ({
+    subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace, name },
+  });
+  const dead = (...names: string[]) => names.map((name) => deadApiService(name));
+
+  test.each<[what: string, namespaces: NamespaceResult[], are: [string, string[]][]]>([
+    [
+      'a dead add-on of the cluster',
+      [...dead('a', 'b'), deadlock('c')],
+      [['apiservice-unavailable', ['a', 'b']]],
+    ],
+    [
+      'an operator in each of them that went with it',
+      [deadlock('a'), deadlock('b')],
+      [['owner-missing', ['a', 'b']]],
+    ],
+    [
+      'finalizers that nobody knows, on objects of other names',
+      [recorded('S1', 'a'), recorded('S1', 'b')],
+      [['owner-unknown', ['a', 'b']]],
+    ],
+    [
+      'the most namespaces first',
+      [held('a'), held('b'), ...dead('c', 'd', 'e')],
+      [
         ['apiservice-unavailable', ['c', 'd', 'e']],
         ['owner-not-ready', ['a', 'b']],
       ],
-    },
-    {
-      what: 'not two controllers with one finalizer',
-      namespaces: [
-        held('a'),
-        held('b', {
-          subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'flux', name: 'kustom' },
-        }),
-      ],
-      are: [],
-    },
-    {
-      what: 'not controllers of one name in two other namespaces',
-      namespaces: [
-        held('a'),
-        held('b', {
-          subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'helm' },
-        }),
-      ],
-      are: [],
-    },
-    {
-      what: 'not what held a namespace that is gone',
-      namespaces: [deadlock('a'), { ...deadlock('b'), outcome: 'forced' }, gone('c')],
-      are: [],
-    },
-    { what: 'none for one namespace', namespaces: [recorded('S32')], are: [] },
-  ])('$what', ({ namespaces, are }) => {
-    expect(shared(...namespaces)).toEqual(are);
+    ],
+    ['not two controllers with one finalizer', [held('a'), held('b', by('flux', 'kustom'))], []],
+    ['not two of one name in other namespaces', [held('a'), held('b', by('ops', 'helm'))], []],
+    [
+      'not what held a namespace that is gone',
+      [deadlock('a'), { ...deadlock('b'), outcome: 'forced' }, gone('c')],
+      [],
+    ],
+    ['none for one namespace', [recorded('S32')], []],
+  ])('%s', (_, namespaces, are) => {
+    const { sharedCauses } = buildReport(runOf(namespaces));
+    expect(sharedCauses.map(({ finding, namespaces: names }) => [finding.code, names])).toEqual(
+      are,
+    );
   });
 
   test('within a kind, the cause of most objects comes first', () => {
@@ -144,42 +128,21 @@ describe('roots', () => {
   });
 });
 
-describe('where a cause lies', () => {
-  const START = '2026-03-02T10:00:00.000Z';
-  const cause = (
-    code: FindingCode,
-    scope: Finding['scope'],
-    given: Partial<Finding> = {},
-  ): Finding =>
-    finding({
-      code,
-      scope,
-      subject: { apiVersion: 'v1', kind: 'K', name: code },
-      message: 'is',
-      ...given,
-    });
-  const answer = (
-    findings: Finding[],
-    given: Parameters<typeof diagnosis>[1] = {},
-  ): string | undefined => {
-    const namespace = namespaceResult({
-      diagnosis: diagnosis(findings, given),
-      deletionTimestamp: START,
-    });
-    const [first] = causesOf([namespace]);
-    return first === undefined ? undefined : toPlain(attributionOf(first));
-  };
-  test('is reported', () =>
-    expectPairs('attributions.txt', (line) => {
-      const { causes, deadlock: isDeadlock = false } = JSON.parse(line);
-      const findings: Finding[] = causes.map(
-        ({ code, scope, ...given }: { code: FindingCode; scope: Finding['scope'] }) =>
-          cause(code, scope, given),
-      );
-      const deadlocks = isDeadlock ? [findings.map(({ id }) => id)] : [];
-      return answer(findings, { deadlocks });
-    }));
-});
+test('where a cause lies is reported', () =>
+  expectPairs('attributions.txt', (line) => {
+    const { causes, deadlock: isDeadlock = false } = JSON.parse(line);
+    const findings: Finding[] = causes.map((given: Pick<Finding, 'code' | 'scope'>) =>
+      finding({
+        ...{ message: 'is', subject: { apiVersion: 'v1', kind: 'K', name: given.code } },
+        ...given,
+      }),
+    );
+    const deadlocks = isDeadlock ? [findings.map(({ id }) => id)] : [];
+    const found = diagnosis(findings, { deadlocks });
+    const deletionTimestamp = '2026-03-02T10:00:00.000Z';
+    const [first] = causesOf([namespaceResult({ diagnosis: found, deletionTimestamp })]);
+    return first && toPlain(attributionOf(first));
+  }));
 
 describe('remedies', () => {
   const remedy = (role: 'now' | 'or' | 'look' | 'next', text: string): Finding['remedies'][0] => ({
@@ -201,27 +164,23 @@ describe('remedies', () => {
   const ALL = [remedy('look', 'c'), remedy('or', 'b'), remedy('next', 'd'), remedy('now', 'a')];
 
   test.each([
-    {
-      what: 'what has to be done comes first',
-      told: titles(ALL),
-      are: ['Fix: a', 'Alternative: b', 'Prevent it next time: d', 'Look closer: c'],
-    },
-    {
-      what: 'where nobody knows what, looking comes first',
-      told: titles([remedy('or', 'b'), remedy('look', 'c')]),
-      are: ['What to do: c', 'Alternative: b'],
-    },
-    {
-      what: 'the only way out is what to do',
-      told: titles([remedy('or', 'b')]),
-      are: ['Fix: b'],
-    },
-    {
-      what: 'a forecast begins with what prevents it',
-      told: titles(ALL, 'forecast'),
-      are: ['Fix: d, a', 'Alternative: b', 'Look closer: c'],
-    },
-  ])('$what', ({ told, are }) => {
+    [
+      'what has to be done comes first',
+      titles(ALL),
+      ['Fix: a', 'Alternative: b', 'Prevent it next time: d', 'Look closer: c'],
+    ],
+    [
+      'where nobody knows what, looking comes first',
+      titles([remedy('or', 'b'), remedy('look', 'c')]),
+      ['What to do: c', 'Alternative: b'],
+    ],
+    ['the only way out is what to do', titles([remedy('or', 'b')]), ['Fix: b']],
+    [
+      'a forecast begins with what prevents it',
+      titles(ALL, 'forecast'),
+      ['Fix: d, a', 'Alternative: b', 'Look closer: c'],
+    ],
+  ])('%s', (_, told, are) => {
     expect(told).toEqual(are);
   });
 
@@ -252,9 +211,8 @@ describe('remedies', () => {
         root,
       ];
     });
-    const [only, ...others] = viewOf(
-      runOf([namespaceResult({ name: 'n', diagnosis: diagnosis(held) })]),
-    ).causes;
+    const of = namespaceResult({ name: 'n', diagnosis: diagnosis(held) });
+    const [only, ...others] = viewOf(runOf([of])).causes;
     expect(others).toEqual([]);
     const fix = only?.remedies.find(({ title }) => title === 'Fix')?.actions ?? [];
     expect(fix.flatMap(({ commands }) => [...commands])).toEqual([

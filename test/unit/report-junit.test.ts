@@ -9,13 +9,11 @@ import { viewOf } from '../../src/report/view.ts';
 import { NASTY_TEXTS } from '../stub/nasty.ts';
 import { poison } from '../stub/poison.ts';
 import {
+  crowded,
   deadlock,
-  diagnosis,
-  finding,
   foretold,
   gone,
   leavesBehind,
-  namespaceResult,
   notSeen,
   runOf,
   settled,
@@ -42,53 +40,33 @@ function casesIn(xml: string): string[] {
   );
 }
 
-/** Root causes with a remedy each. */
-function withManyCauses(name: string, causes = 200) {
-  const findings = Array.from({ length: causes }, (_, at) =>
-    finding({
-      code: 'owner-unknown',
-      subject: { apiVersion: 'v1', kind: 'ConfigMap', namespace: name, name: `cm-${at}` },
-      finalizer: `f.example/${at}`,
-      message: 'has a finalizer, and nothing shows which controller should remove it',
-      remedies: [{ role: 'or', text: 'Remove it', command: `kubectl patch ${'x'.repeat(200)}` }],
-    }),
-  );
-  return namespaceResult({ name, diagnosis: diagnosis(findings) });
-}
-
 describe('report.xml', () => {
-  test.each<{ what: string; xml: string; cases: string[] }>([
-    { what: 'a hang', xml: junit([deadlock('a')]), cases: ['a: failure'] },
-    { what: 'a deletion', xml: junit([gone('a')]), cases: ['a: system-out'] },
-    { what: 'something unread', xml: junit([notSeen('a')]), cases: ['a: skipped'] },
-    {
-      what: 'a hang that does not fail the run',
-      xml: junit([{ ...deadlock('a'), verdict: 'warn' }]),
-      cases: ['a: system-out'],
-    },
-    {
-      what: 'something left behind',
-      xml: junit([{ ...leavesBehind(), name: 'a', verdict: 'fail' }]),
-      cases: ['a: failure'],
-    },
-    {
-      what: 'a cancelled run that read nothing',
-      xml: junit([], { outcome: 'cancelled', verdict: 'fail' }),
-      cases: ['namespaces of the run: failure'],
-    },
-    {
-      what: 'a forecast',
-      xml: junit([foretold('S4', 'a')], { kind: 'forecast' }),
-      cases: ['a: failure'],
-    },
-    {
-      what: 'several namespaces',
-      xml: junit([gone('a'), deadlock('b'), settled('not-found', 'pass')]),
-      cases: ['b: failure', 'a: system-out', 'preview-pr-42: system-out'],
-    },
-  ])('of $what is valid and has its test cases', async ({ xml, cases }) => {
+  const left = { ...leavesBehind(), name: 'a', verdict: 'fail' } as const;
+  const several = [gone('a'), deadlock('b'), settled('not-found', 'pass')];
+  test.each<[what: string, xml: string, ...cases: string[]]>([
+    ['a hang', junit([deadlock('a')]), 'a: failure'],
+    ['a deletion', junit([gone('a')]), 'a: system-out'],
+    ['something unread', junit([notSeen('a')]), 'a: skipped'],
+    [
+      'a hang that does not fail the run',
+      junit([{ ...deadlock('a'), verdict: 'warn' }]),
+      'a: system-out',
+    ],
+    ['something left behind', junit([left]), 'a: failure'],
+    [
+      'a cancelled run that read nothing',
+      junit([], { outcome: 'cancelled', verdict: 'fail' }),
+      'namespaces of the run: failure',
+    ],
+    ['a forecast', junit([foretold('S4', 'a')], { kind: 'forecast' }), 'a: failure'],
+    [
+      'several namespaces',
+      junit(several),
+      ...['a: system-out', 'b: failure', 'preview-pr-42: system-out'],
+    ],
+  ])('of %s is valid and has its test cases', async (_, xml, ...cases) => {
     expect(await schemaErrorsOf(xml)).toEqual([]);
-    expect(casesIn(xml).sort()).toEqual([...cases].sort());
+    expect(casesIn(xml).sort()).toEqual(cases);
   });
 
   test('has the root cause as message and the fix as text', () => {
@@ -99,16 +77,16 @@ describe('report.xml', () => {
   });
 
   test('is bounded for 200 causes and for 2,000 namespaces, and stays valid', async () => {
-    const many = junit([withManyCauses('a')]);
+    const many = junit([crowded(200, 'a')]);
     expect(many.length).toBeLessThan(20_000);
-    const wide = junit(Array.from({ length: 2_000 }, (_, at) => withManyCauses(`n-${at}`, 3)));
+    const wide = junit(Array.from({ length: 2_000 }, (_, at) => crowded(3, `n-${at}`)));
     expect(wide.length).toBeLessThan(10_000_000);
     expect(await schemaErrorsOf(many)).toEqual([]);
     expect(casesIn(wide)).toHaveLength(2_000);
   });
 
   test('is valid XML with any text in every place', async () => {
-    const run: RunResult = runOf([withManyCauses('a'), deadlock('b'), notSeen('c')]);
+    const run: RunResult = runOf([crowded(200, 'a'), deadlock('b'), notSeen('c')]);
     const nasty = [...NASTY_TEXTS, 'a ]]> b', '\u0000\u0008\u001b[31m', '\ud800 \uffff \ufffe'];
     const files = [...nasty, '"\'<&>'].map((end) =>
       renderJunit(viewOf(poison(run, (text) => `${text}${end}`))),

@@ -32,26 +32,13 @@ const CONTEXT = { runUrl: RUN_URL };
 
 /** A finding with every member that can hold text of a cluster. */
 const EVERYTHING: Finding = finding({
-  code: 'owner-failing',
+  ...{ code: 'owner-failing', certainty: 'likely', scope: 'cluster', count: 3 },
   subject: { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'ops', name: 'operator' },
-  finalizer: 'a.example/b',
-  message: 'is refused: no',
-  quote: 'no',
-  continuation: 'nobody acts',
-  evidence: ['a line'],
-  since: FINISHED_AT,
-  certainty: 'likely',
-  scope: 'cluster',
-  count: 3,
-  examples: [
-    { apiVersion: 'v1', kind: 'Pod', namespace: 'n', name: 'a' },
-    { apiVersion: 'v1', kind: 'Pod', namespace: 'n', name: 'b' },
-  ],
+  ...{ finalizer: 'a.example/b', message: 'is refused: no', quote: 'no', since: FINISHED_AT },
+  ...{ continuation: 'nobody acts', evidence: ['a line'] },
+  examples: ['a', 'b'].map((name) => ({ apiVersion: 'v1', kind: 'Pod', namespace: 'n', name })),
   remedies: (['now', 'or', 'look', 'next'] as const).map((role) => ({
-    role,
-    text: `do ${role}`,
-    command: `kubectl ${role}`,
-    risk: 'some',
+    ...{ role, text: `do ${role}`, command: `kubectl ${role}`, risk: 'some' },
   })),
 });
 
@@ -77,14 +64,13 @@ const RUNS: RunResult[] = [
 ];
 
 /** Alone, and in the middle of something longer. */
-const POISONS = NASTY_TEXTS.flatMap((text) => [
-  { shown: JSON.stringify(text).slice(0, 60), with: () => text, isAlone: true },
-  {
-    shown: `… ${JSON.stringify(text).slice(0, 60)} …`,
-    with: (was: string) => `${was} ${text} x`,
-    isAlone: false,
-  },
-]);
+const POISONS = NASTY_TEXTS.flatMap((text) => {
+  const shown = JSON.stringify(text).slice(0, 60);
+  return [
+    { shown, with: () => text, isAlone: true },
+    { shown: `… ${shown} …`, with: (was: string) => `${was} ${text} x`, isAlone: false },
+  ];
+});
 
 const ELEMENTS = new Set(
   'h3 h4 p code strong em ol ul li pre table thead tbody tr th td details summary sub br a'.split(
@@ -172,28 +158,14 @@ test('report.md is harmless with any texts', () => {
   );
 });
 
-describe('names', () => {
-  test.each(NASTY_TEXTS.map((text) => ({ text, shown: JSON.stringify(text).slice(0, 60) })))(
-    '$shown read on the page as they are',
-    ({ text }) => {
-      const expected = squeeze(plainText(Array.from(text.toWellFormed()).slice(0, 100).join('')));
-      const { code } = renderPage(toMarkdown(`x ${literal(text)} y`).toWellFormed(), MICROMARK);
-      expect(code.map(squeeze).some((one) => one.includes(expected)) || expected === '').toBe(true);
-    },
-  );
-});
-
-describe('the marker of the comment', () => {
-  test.each(POISONS)('occurs exactly once with $shown', ({ with: text }) => {
-    for (const run of RUNS) {
-      const body = comment(poison(run, text));
-      expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
-      // The marker, what is remembered, and the end of the report.
-      expect(body.match(/<!--/g)).toHaveLength(3);
-      expect(readComment(body).entries).toHaveLength(2);
-    }
-  });
-});
+test.each(NASTY_TEXTS.map((text) => ({ text, shown: JSON.stringify(text).slice(0, 60) })))(
+  'names such as $shown read on the page as they are',
+  ({ text }) => {
+    const expected = squeeze(plainText(Array.from(text.toWellFormed()).slice(0, 100).join('')));
+    const { code } = renderPage(toMarkdown(`x ${literal(text)} y`).toWellFormed(), MICROMARK);
+    expect(code.map(squeeze).some((one) => one.includes(expected)) || expected === '').toBe(true);
+  },
+);
 
 /** What log and terminal show, before the logger has made lines of it. */
 function linesOf(run: RunResult): string[] {
@@ -206,57 +178,49 @@ function linesOf(run: RunResult): string[] {
   ];
 }
 
-describe('log and terminal have no command and no line break from the cluster', () => {
-  test.each(POISONS)('$shown', ({ with: text }) => {
-    for (const run of RUNS) {
-      const all = linesOf(poison(run, text));
-      expect(all.filter((line) => plainText(line) !== line)).toEqual([]);
-      expect(commandsIn(all.map(logLine).join('\n'))).toEqual([]);
-    }
-  });
-
-  test('for any text', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.constantFrom(...NASTY_TEXTS, '::', '##[', 'error', ']', ' ', '\r')),
-        (parts) => {
-          expect(commandsIn(logLine(parts.join('')))).toEqual([]);
-        },
-      ),
-      { numRuns: 500 },
-    );
-  });
-});
-
-describe('outputs', () => {
+describe('with any text of the cluster', () => {
   const where = { 'report.json': '/r.json', 'report.md': '/r.md' };
 
-  test.each(POISONS)('are complete with $shown', ({ with: text }) => {
-    for (const run of RUNS) {
-      const outputs = outputsOf(viewOf(poison(run, text)), where, 1_000);
+  test.each(POISONS)('log, outputs, report.json and comment are what they are: $shown', (row) => {
+    for (const one of RUNS) {
+      const run = poison(one, row.with);
+      const view = viewOf(run);
+      // Log and terminal have no command and no line break of it.
+      const all = linesOf(run);
+      expect(all.filter((line) => plainText(line) !== line)).toEqual([]);
+      expect(commandsIn(all.map(logLine).join('\n'))).toEqual([]);
+      // Outputs are complete.
+      const outputs = outputsOf(view, where, 1_000);
       expect(Array.isArray(JSON.parse(outputs.blockers))).toBe(true);
       expect(Buffer.byteLength(outputs.blockers)).toBeLessThanOrEqual(50_000);
       expect(typeof JSON.parse(outputs.outcomes)).toBe('object');
-      for (const name of ['root-cause', 'summary-text', 'blocking-finalizer'] as const) {
+      for (const name of ['root-cause', 'summary-text', 'blocking-finalizer'] as const)
         expect(outputs[name]).not.toMatch(/[\r\n]/);
-      }
       expect(outputs['summary-text']).not.toMatch(/[<>@`]/);
       const values = Object.values(outputs);
       expect(values.filter((value) => plainText(value) !== value)).toEqual([]);
       expect(values.flatMap(commandsIn)).toEqual([]);
-    }
-  });
-});
-
-describe('report.json prints without a command, and remains the same value', () => {
-  test.each(POISONS)('$shown', ({ with: text }) => {
-    for (const run of RUNS) {
-      const view = viewOf(poison(run, text));
+      // report.json prints without a command, and remains the same value.
       const json = reportJson(view);
       expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(buildReport(view.run))));
       expect(json.split('\n').filter((line) => plainText(line) !== line)).toEqual([]);
       expect(commandsIn(json)).toEqual([]);
+      // The marker of the comment occurs once, with what is remembered, and the end of the report.
+      const body = comment(run);
+      expect(body.startsWith(`<!-- namespace-teardown-gate:v1 key=${KEY} -->\n`)).toBe(true);
+      expect(body.match(/<!--/g)).toHaveLength(3);
+      expect(readComment(body).entries).toHaveLength(2);
     }
+  });
+
+  test('no line of the log is a command', () => {
+    const pieces = fc.constantFrom(...NASTY_TEXTS, '::', '##[', 'error', ']', ' ', '\r');
+    fc.assert(
+      fc.property(fc.array(pieces), (parts) => {
+        expect(commandsIn(logLine(parts.join('')))).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
   });
 });
 
@@ -276,32 +240,24 @@ test('what can be seen remains in a text', () => {
   expect(logLine(text)).toBe(text);
 });
 
-describe('pieces of a text', () => {
-  test.each([
-    { word: diagnosed('is held by finalizer a.b/c'), is: 'is held by finalizer `a.b/c`' },
-    { word: diagnosed('it wrote it, 5m 02s ago.'), is: 'it wrote it, 5m 02s ago.' },
-    { word: diagnosed('is "gone" (really)'), is: 'is "gone" (really)' },
-    { word: diagnosed('1. item'), is: '1 item' },
-    { word: diagnosed('see #1 @me'), is: 'see `#1 @me`' },
-    { word: diagnosed('commit deadbeef'), is: 'commit `deadbeef`' },
-    { word: diagnosed('held by kubernetes', ['kubernetes']), is: 'held by `kubernetes`' },
-    { word: diagnosed('a\nb'), is: 'a b' },
-    {
-      word: literal('policy x: label "team" is required'),
-      is: '`policy x: label "team" is required`',
-    },
-    { word: diagnosed('Ready=False (Gone): no'), is: '`Ready=False` (Gone): no' },
-    { word: literal('a|b'), is: '<code>a&#124;b</code>' },
-    { word: literal('a`b'), is: '``a`b``' },
-    { word: literal('`b'), is: '`` `b ``' },
-    { word: literal(' '), is: '(empty)' },
-  ])('$word', ({ word, is }) => {
-    expect(toMarkdown(word)).toBe(is);
-  });
-
-  test('two adjacent names stay separate', () => {
-    expect(toMarkdown(`${literal('a')}${literal('b')}`)).toBe('`a` `b`');
-  });
+test.each([
+  [diagnosed('is held by finalizer a.b/c'), 'is held by finalizer `a.b/c`'],
+  [diagnosed('it wrote it, 5m 02s ago.'), 'it wrote it, 5m 02s ago.'],
+  [diagnosed('is "gone" (really)'), 'is "gone" (really)'],
+  [diagnosed('1. item'), '1 item'],
+  [diagnosed('see #1 @me'), 'see `#1 @me`'],
+  [diagnosed('commit deadbeef'), 'commit `deadbeef`'],
+  [diagnosed('held by kubernetes', ['kubernetes']), 'held by `kubernetes`'],
+  [diagnosed('a\nb'), 'a b'],
+  [literal('policy x: label "team" is required'), '`policy x: label "team" is required`'],
+  [diagnosed('Ready=False (Gone): no'), '`Ready=False` (Gone): no'],
+  [literal('a|b'), '<code>a&#124;b</code>'],
+  [literal('a`b'), '``a`b``'],
+  [literal('`b'), '`` `b ``'],
+  [literal(' '), '(empty)'],
+  [`${literal('a')}${literal('b')}`, '`a` `b`'],
+])('%j is a piece of a text as %s', (word, is) => {
+  expect(toMarkdown(word)).toBe(is);
 });
 
 test('redaction does not change the fixed words of the program', () => {

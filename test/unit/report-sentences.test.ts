@@ -49,31 +49,32 @@ describe('the sentences of a chain', () => {
       return toPlain(asSentences(clauses(HELD, link)));
     }));
 
-  test('keep the owner of a namespace finalizer apart from the namespace controller', () => {
-    const told = clauses(
-      { ...HELD, code: 'namespace-finalizer', subject: subject('Namespace', HOME) },
-      { code: 'owner-not-ready', subject: OPERATOR, message: 'has no ready pod' },
-    );
-    expect(toPlain(asSentences(told))).toContain(
+  const widget = (at: number): Link => ({
+    ...{ ...HELD, subject: subject('Widget', `w${at}`, HOME) },
+    message: `is held by finalizer f/${at}`,
+  });
+
+  test.each<[what: string, links: Link[], told: string]>([
+    [
+      'keep the owner of a namespace finalizer apart from the namespace controller',
+      [
+        { ...HELD, code: 'namespace-finalizer', subject: subject('Namespace', HOME) },
+        { code: 'owner-not-ready', subject: OPERATOR, message: 'has no ready pod' },
+      ],
       "The finalizer's controller, Deployment ops/operator, has no ready pod.",
-    );
-  });
-
-  test('contain both ends of a long chain, also as one sentence', () => {
-    const links = Array.from({ length: 7 }, (_, at) => ({
-      ...HELD,
-      subject: subject('Widget', `w${at}`, HOME),
-      message: `is held by finalizer f/${at}`,
-    }));
-    expect(toPlain(clauses(...links).join('; '))).toBe(
-      'Widget w0 is held by finalizer f/0; it waits, through 5 more objects, for Widget w6, held by finalizer f/6',
-    );
-  });
-
-  test('contain the number of objects that a finding represents', () => {
-    expect(toPlain(asSentences(clauses({ ...HELD, count: 20_000 })))).toBe(
+    ],
+    [
+      'contain both ends of a long chain',
+      Array.from({ length: 7 }, (_, at) => widget(at)),
+      'Widget w0 is held by finalizer f/0. It waits, through 5 more objects, for Widget w6, held by finalizer f/6.',
+    ],
+    [
+      'contain the number of objects that a finding represents',
+      [{ ...HELD, count: 20_000 }],
       'Widget db (and 19,999 others like it) is held by finalizer a/b.',
-    );
+    ],
+  ])('%s', (_, links, told) => {
+    expect(toPlain(asSentences(clauses(...links)))).toContain(told);
   });
 
   test('keep a quotation in one piece', () => {

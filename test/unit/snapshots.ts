@@ -1,3 +1,4 @@
+import type { Held } from '../../src/diagnose/owner/held.ts';
 import { type Read, type ReadFailure, readFailed, readOk } from '../../src/model/read.ts';
 import type {
   ClusterSources,
@@ -12,6 +13,7 @@ import type {
   TypeContent,
 } from '../../src/model/snapshot.ts';
 import { CLUSTER_SOURCES, NAMESPACE_SOURCES } from '../../src/model/sources.ts';
+import { GREEN_CONDITIONS } from '../stub/green-conditions.ts';
 
 /** Snapshots for one question at a time. What whole clusters look like is recorded, not built. */
 
@@ -43,7 +45,7 @@ export function namespaceFacts(given: Partial<NamespaceFacts> = {}): NamespaceFa
     finalizers: [],
     writers: [],
     specFinalizers: ['kubernetes'],
-    conditions: GREEN,
+    conditions: GREEN_CONDITIONS,
     statusWrittenAt: '2026-03-02T10:00:06Z',
     owners: [],
     annotations: {},
@@ -55,18 +57,9 @@ export function condition(type: string, status: string, message = '', reason = '
   return { type, status, reason, message };
 }
 
-/** All five, as on Kubernetes >= 1.33 while a pod remains, and whenever nothing is wrong. */
-export const GREEN: Condition[] = [
-  condition('NamespaceDeletionDiscoveryFailure', 'False'),
-  condition('NamespaceDeletionGroupVersionParsingFailure', 'False'),
-  condition('NamespaceDeletionContentFailure', 'False'),
-  condition('NamespaceContentRemaining', 'False', 'All content successfully removed'),
-  condition('NamespaceFinalizersRemaining', 'False'),
-];
-
 /** The green ones, but for these. */
 export function conditions(...given: Condition[]): Condition[] {
-  return GREEN.map((one) => given.find(({ type }) => type === one.type) ?? one);
+  return GREEN_CONDITIONS.map((one) => given.find(({ type }) => type === one.type) ?? one);
 }
 
 export function objectFacts(
@@ -91,6 +84,15 @@ export function objectFacts(
     writers: [],
     statusWriters: [],
     ...given,
+  };
+}
+
+/** Its controller should remove the finalizer of this Widget. */
+export function heldWidget(given: Partial<Held> = {}, facts: Partial<ObjectFacts> = {}): Held {
+  const object = objectFacts(WIDGETS, 'db', { finalizers: [CLEANUP], ...facts });
+  return {
+    ...{ finalizer: CLEANUP, type: WIDGETS, subject: object, objects: [object], count: 1 },
+    ...{ since: DELETED_AT, writers: [], ...given },
   };
 }
 

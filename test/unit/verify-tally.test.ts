@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   afterAlone,
   countsOf,
@@ -24,58 +24,36 @@ const reportOf = (tests: ReportedTest[], status = 'passed', message = ''): Vites
   testResults: [{ name: 'a.test.ts', status, message, assertionResults: tests }],
 });
 
-describe('a report is added up', () => {
-  test.each<[string, VitestReport, string | undefined, number[]]>([
-    [
-      'by what came of each test',
-      reportOf([one('a', 'passed'), one('b', 'failed'), one('c', 'skipped')], 'failed'),
-      undefined,
-      [1, 1, 1, 0],
-    ],
-    [
-      'a test that nobody came to run has failed',
-      reportOf([one('a', 'pending')], 'failed', 'set-up'),
-      undefined,
-      [0, 1, 0, 0],
-    ],
-    [
-      'so has a file that could not be loaded',
-      reportOf([], 'failed', 'syntax'),
-      undefined,
-      [0, 1, 0, 0],
-    ],
-    [
-      'so has a file whose tests passed and whose end failed',
-      reportOf([one('a', 'passed')], 'failed'),
-      undefined,
-      [1, 1, 0, 0],
-    ],
-    [
-      'only what has the tag',
-      reportOf([one('a', 'passed', 'core'), one('b', 'skipped')]),
-      'core',
-      [1, 0, 0, 0],
-    ],
-  ])('%s', (_, report, tag, counts) => {
-    expect(countsOf(tallyOf(report, tag))).toEqual(counts);
-  });
+const THREE = [one('a', 'passed'), one('b', 'failed'), one('c', 'skipped')];
+
+test.each<[string, VitestReport, string | undefined, readonly number[]]>([
+  ['by what came of each test', reportOf(THREE, 'failed'), undefined, [1, 1, 1, 0]],
+  [
+    'a test that nobody came to run has failed',
+    ...([reportOf([one('a', 'pending')], 'failed', 'set-up'), undefined, [0, 1, 0, 0]] as const),
+  ],
+  ['so has a file that could not be loaded', reportOf([], 'failed', 'x'), undefined, [0, 1, 0, 0]],
+  [
+    'so has a file whose tests passed and whose end failed',
+    ...([reportOf([one('a', 'passed')], 'failed'), undefined, [1, 1, 0, 0]] as const),
+  ],
+  [
+    'only what has the tag',
+    ...([reportOf([one('a', 'passed', 'x'), one('b', 'skipped')]), 'x', [1, 0, 0, 0]] as const),
+  ],
+])('a report is added up: %s', (...row) => {
+  const [, report, tag, counts] = row;
+  expect(countsOf(tallyOf(report, tag))).toEqual(counts);
 });
 
 test('what passes alone has passed, and is told; what fails again, or does not run, has failed', async () => {
-  const first = tallyOf(
-    reportOf(
-      [one('a', 'passed'), one('b', 'failed'), one('c', 'failed'), one('d', 'failed')],
-      'failed',
-    ),
-  );
-  const again: Record<string, VitestReport> = {
-    b: reportOf([one('b', 'passed')]),
-    c: reportOf([one('c', 'failed')], 'failed'),
-    d: reportOf([one('d', 'skipped')]),
-  };
-  const tally = await afterAlone(first, async ({ test: name }) =>
-    tallyOf(again[name ?? ''] ?? reportOf([])),
-  );
+  const failed = ['b', 'c', 'd'].map((name) => one(name, 'failed'));
+  const first = tallyOf(reportOf([one('a', 'passed'), ...failed], 'failed'));
+  const again = { b: 'passed', c: 'failed', d: 'skipped' } as const;
+  const tally = await afterAlone(first, async ({ test: name }) => {
+    const status = again[name as keyof typeof again];
+    return tallyOf(reportOf([one(`${name}`, status)], status === 'failed' ? 'failed' : 'passed'));
+  });
 
   expect(countsOf(tally)).toEqual([2, 2, 0, 1]);
   expect(told(tally)).toEqual([
