@@ -101,7 +101,7 @@ export const SUITES: readonly Suite[] = [
     name: 'operators',
     about: 'real operators, at work, broken and gone',
     tests: [LIVE, 'test/operators/'],
-    parts: ['snapshot-controller,cloud-controller-manager,rabbitmq', 'argo-cd', 'cert-manager'].map(
+    parts: ['snapshot-controller,cloud-controller-manager,rabbitmq', 'cert-manager'].map(
       (names, index) => ({
         OPERATORS: names,
         OPERATORS_RESULTS: `coverage/operators-${index + 1}`,

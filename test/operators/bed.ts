@@ -51,8 +51,12 @@ export class Installation {
   }
 
   get owner(): Ref {
-    const { kind } = this.product.owner;
-    return { apiVersion: 'apps/v1', kind, namespace: this.namespace, name: this.name };
+    return {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      namespace: this.namespace,
+      name: this.name,
+    };
   }
 
   /** Everything by which it can be known, of any kind. */
@@ -289,7 +293,7 @@ async function moveApart(container: JsonObject, services: KubeObject[]): Promise
 }
 
 function isWorkload({ kind }: KubeObject): boolean {
-  return ['Deployment', 'StatefulSet'].includes(kind);
+  return kind === 'Deployment';
 }
 
 function isEstablished(type: KubeObject | undefined): boolean {

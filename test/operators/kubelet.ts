@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, createReadStream, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
@@ -19,7 +19,8 @@ import {
 import { escapeForRegExp } from '../../src/base/text.ts';
 import type { Client, KubeObject, Ref } from '../cluster/client.ts';
 import { writeKubeconfigText } from '../cluster/kubeconfig.ts';
-import { machineAddress, startHttpsServer } from '../cluster/servers/https.ts';
+import { serveContainerLogs } from '../cluster/servers/container-logs.ts';
+import { machineAddress } from '../cluster/servers/https.ts';
 import { bind, reportNode } from '../cluster/servers/stand-in.ts';
 import type { World } from '../cluster/world.ts';
 
@@ -51,7 +52,10 @@ export async function startKubelet(world: World, options: KubeletOptions): Promi
   await world.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: options.node } });
   await reportNode(client, options.node, 'True');
   const runs = new Map<string, PodRun>();
-  await serve(world, options);
+  await serveContainerLogs(world, options.node, ({ namespace, pod }) => {
+    const file = join(options.logs, `${namespace}_${pod}.log`);
+    return existsSync(file) ? readFileSync(file, 'utf8') : '';
+  });
   const leash = holdLeash();
   const stop = new AbortController();
   const working = work(client, options, runs, leash, stop.signal);
@@ -62,25 +66,6 @@ export async function startKubelet(world: World, options: KubeletOptions): Promi
     leash.end();
     await rm(options.folder, { recursive: true, force: true, maxRetries: 5 });
   });
-}
-
-/** What the API server asks a kubelet for: logs. */
-async function serve(world: World, { node, logs }: KubeletOptions): Promise<void> {
-  const { port, address } = await startHttpsServer(world, [], (request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'https://node');
-    const [, , namespace, pod] = pathname.split('/');
-    createReadStream(join(logs, `${namespace}_${pod}.log`))
-      .on('error', () => response.writeHead(404).end())
-      .pipe(response);
-  });
-  await world.client.patchStatus(
-    { apiVersion: 'v1', kind: 'Node', name: node },
-    {
-      addresses: [{ type: 'InternalIP', address }],
-      daemonEndpoints: { kubeletEndpoint: { Port: port } },
-    },
-    { fieldManager: 'kubelet' },
-  );
 }
 
 async function work(
@@ -338,43 +323,29 @@ class PodRun {
   }
 
   #status(pod: KubeObject, running: boolean, ready: boolean): JsonObject {
-    const wait = this.#startAt - Date.now();
-    const backOff = `back-off ${Math.max(1, Math.round(wait / 1_000))}s restarting failed container`;
+    const backOff = `back-off ${Math.max(1, Math.round((this.#startAt - Date.now()) / 1_000))}s`;
     const notReady = { reason: 'ContainersNotReady', message: 'containers with unready status' };
-    const conditions = ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map((type) => {
-      const holds = ready || !type.endsWith('Ready');
-      const base = { type, status: holds ? 'True' : 'False', lastTransitionTime: time() };
-      return holds ? base : { ...base, ...notReady };
-    });
+    const { namespace, name } = this.#ref;
+    const stateOf = (container: string): JsonObject => {
+      if (running) return { running: { startedAt: time(this.#startedAt || Date.now()) } };
+      const message = `${backOff} restarting failed container=${container} pod=${name}_${namespace}`;
+      return { waiting: { reason: 'CrashLoopBackOff', message } };
+    };
     const address = machineAddress();
     return {
-      phase: 'Running',
-      hostIP: address,
-      podIP: address,
-      podIPs: [{ ip: address }],
+      ...{ phase: 'Running', hostIP: address, podIP: address, podIPs: [{ ip: address }] },
       startTime: stringAt(pod, 'status', 'startTime') ?? time(),
-      conditions,
-      containerStatuses: arrayAt(pod, 'spec', 'containers').map((container) => {
-        const name = stringAt(container, 'name') ?? '';
-        const image = stringAt(container, 'image') ?? '';
-        return {
-          name,
-          image,
-          imageID: image,
-          ready,
-          started: running,
-          restartCount: this.#restarts,
-          state: running
-            ? { running: { startedAt: time(this.#startedAt || Date.now()) } }
-            : {
-                waiting: {
-                  reason: 'CrashLoopBackOff',
-                  message: `${backOff}=${name} pod=${this.#ref.name}_${this.#ref.namespace}`,
-                },
-              },
-          lastState: this.#terminated === undefined ? {} : { terminated: this.#terminated },
-        };
+      conditions: ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map((type) => {
+        const holds = ready || !type.endsWith('Ready');
+        const base = { type, status: holds ? 'True' : 'False', lastTransitionTime: time() };
+        return holds ? base : { ...base, ...notReady };
       }),
+      containerStatuses: arrayAt(pod, 'spec', 'containers').map((one) => ({
+        ...{ name: stringAt(one, 'name') ?? '', image: stringAt(one, 'image') ?? '', imageID: '' },
+        ...{ ready, started: running, restartCount: this.#restarts },
+        state: stateOf(stringAt(one, 'name') ?? ''),
+        lastState: this.#terminated === undefined ? {} : { terminated: this.#terminated },
+      })),
     };
   }
 

@@ -28,20 +28,13 @@ export class Sources {
     return texts.flatMap(objectsIn).filter(({ kind }) => kind !== 'Kustomization');
   }
 
-  /** As `kubectl apply --kustomize` of a folder with these bases and settings. */
-  async kustomized(
-    module: string,
-    bases: readonly string[],
-    settings: JsonObject = {},
-  ): Promise<JsonObject[]> {
+  /** As `kubectl apply --kustomize` of a folder of the module. */
+  async kustomized(module: string, base: string): Promise<JsonObject[]> {
     const root = await this.#built.sources(module);
     const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-kustomize-'));
     try {
-      const resources = bases.map((base) => relative(folder, join(root, base)));
-      await writeFile(
-        join(folder, 'kustomization.yaml'),
-        JSON.stringify({ ...settings, resources }),
-      );
+      const resources = [relative(folder, join(root, base))];
+      await writeFile(join(folder, 'kustomization.yaml'), JSON.stringify({ resources }));
       return await this.#rendered(['kustomize', folder]);
     } finally {
       await rm(folder, { recursive: true, force: true });

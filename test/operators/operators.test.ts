@@ -110,7 +110,7 @@ function placeFor(product: Product, situation: string): { namespace: string; nam
   }
   const { namespace, owner } = product;
   const isInside = situation.startsWith('in the environment');
-  return { namespace: isInside ? environmentOf(product, situation) : namespace, name: owner.name };
+  return { namespace: isInside ? environmentOf(product, situation) : namespace, name: owner };
 }
 
 async function installation(
@@ -131,7 +131,7 @@ async function installation(
 
 function renamed(objects: KubeObject[], { owner }: Product, name: string): KubeObject[] {
   return objects.map((object) =>
-    object.kind === owner.kind && object.metadata.name === owner.name
+    object.kind === 'Deployment' && object.metadata.name === owner
       ? { ...object, metadata: { ...object.metadata, name } }
       : object,
   );

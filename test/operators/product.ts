@@ -30,8 +30,8 @@ export interface Product {
   environment(namespace: string): JsonObject[];
   /** What in the environment holds the namespace while nobody removes its finalizer. */
   held: { kind: string; finalizer: string };
-  /** The workload that has to act. */
-  owner: { kind: 'Deployment' | 'StatefulSet'; name: string };
+  /** The Deployment that has to act. */
+  owner: string;
   /** What the owner has to write to finish: taken away in one of the situations. */
   right?: { apiGroup: string; resource: string };
   /** By which one of its pods leads. */

@@ -67,7 +67,7 @@ const snapshotController: Product = {
     kind: 'VolumeSnapshot',
     finalizer: 'snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection',
   },
-  owner: { kind: 'Deployment', name: 'snapshot-controller' },
+  owner: 'snapshot-controller',
   right: { apiGroup: 'snapshot.storage.k8s.io', resource: 'volumesnapshots' },
   lease: { namespace: 'kube-system', name: 'snapshot-controller-leader' },
 };
@@ -116,7 +116,7 @@ const cloudControllerManager: Product = {
   },
   environment: (namespace) => [balanced(namespace)],
   held: { kind: 'Service', finalizer: 'service.kubernetes.io/load-balancer-cleanup' },
-  owner: { kind: 'Deployment', name: ccm },
+  owner: ccm,
   right: { apiGroup: '', resource: 'services/status' },
   lease: { namespace: 'kube-system', name: 'cloud-controller-manager' },
   special: {
@@ -151,7 +151,7 @@ const rabbitmq: Product = {
   namespace: 'rabbitmq-system',
   manifests: async (sources, namespace) =>
     movedTo(
-      await sources.kustomized(RABBITMQ, ['config/installation']),
+      await sources.kustomized(RABBITMQ, 'config/installation'),
       'rabbitmq-system',
       namespace,
     ),
@@ -165,65 +165,9 @@ const rabbitmq: Product = {
     },
   ],
   held: { kind: 'RabbitmqCluster', finalizer: 'deletion.finalizers.rabbitmqclusters.rabbitmq.com' },
-  owner: { kind: 'Deployment', name: 'rabbitmq-cluster-operator' },
+  owner: 'rabbitmq-cluster-operator',
   right: { apiGroup: 'rabbitmq.com', resource: 'rabbitmqclusters' },
   lease: { namespace: 'rabbitmq-system', name: 'rabbitmq-cluster-operator-leader-election' },
-};
-
-const ARGO_CD = 'github.com/argoproj/argo-cd/v3';
-
-/** A StatefulSet; what it holds is written by people, into any namespace, and it may change everything. */
-const argoCd: Product = {
-  name: 'argo-cd',
-  module: 'argo-cd',
-  onRequest: true,
-  programs: { 'argocd-application-controller': '.' },
-  images: { argocd: ['argocd-application-controller'] },
-  namespace: 'argocd',
-  manifests: async (sources, namespace) => [
-    ...movedTo(
-      await sources.kustomized(
-        ARGO_CD,
-        [
-          'crds',
-          'base/config',
-          'base/application-controller',
-          'cluster-rbac/application-controller',
-        ].map((folder) => `manifests/${folder}`),
-        { namespace },
-      ),
-      'argocd',
-      namespace,
-    ),
-    // Its server, which is not here, makes the one that everything is in unless it says otherwise.
-    custom(
-      'argoproj.io/v1alpha1',
-      'AppProject',
-      namespace,
-      {
-        destinations: [{ namespace: '*', server: '*' }],
-        sourceNamespaces: ['*'],
-        sourceRepos: ['*'],
-      },
-      'default',
-    ),
-  ],
-  flags: {
-    argocd: ['--application-namespaces=*', '--metrics-port=8082', '--repo-server=127.0.0.1:1'],
-  },
-  environment: (namespace) => [
-    {
-      ...custom('argoproj.io/v1alpha1', 'Application', namespace, {
-        project: 'default',
-        source: { repoURL: 'https://127.0.0.1:1/app', path: 'deploy' },
-        destination: { server: 'https://kubernetes.default.svc', namespace },
-      }),
-      metadata: { namespace, name: 'app', finalizers: ['resources-finalizer.argocd.argoproj.io'] },
-    },
-  ],
-  held: { kind: 'Application', finalizer: 'resources-finalizer.argocd.argoproj.io' },
-  owner: { kind: 'StatefulSet', name: 'argocd-application-controller' },
-  right: { apiGroup: 'argoproj.io', resource: 'applications' },
 };
 
 const CERT_MANAGER = 'github.com/cert-manager/cert-manager';
@@ -263,7 +207,7 @@ const certManager: Product = {
     challenge(namespace, 'HTTP-01', { http01: { ingress: { ingressClassName: 'nginx' } } }),
   ],
   held: { kind: 'Challenge', finalizer: 'acme.cert-manager.io/finalizer' },
-  owner: { kind: 'Deployment', name: 'cert-manager' },
+  owner: 'cert-manager',
   right: { apiGroup: 'acme.cert-manager.io', resource: 'challenges' },
   lease: { namespace: 'kube-system', name: 'cert-manager-controller' },
   truths: {
@@ -351,25 +295,14 @@ function rule(apiGroup: string, resources: string[], verbs: string[]): JsonObjec
   return { apiGroups: [apiGroup], resources, verbs };
 }
 
-function custom(
-  apiVersion: string,
-  kind: string,
-  namespace: string,
-  spec: JsonObject,
-  name = 'app',
-): JsonObject {
-  return { apiVersion, kind, metadata: { namespace, name }, spec };
-}
-
 export const PRODUCTS: readonly Product[] = [
   snapshotController,
   cloudControllerManager,
   rabbitmq,
-  argoCd,
   certManager,
 ];
 
-/** `OPERATORS=argo-cd,cert-manager`: these; `OPERATORS=all`: every one. */
+/** `OPERATORS=rabbitmq,cert-manager`: these; `OPERATORS=all`: every one. */
 export function isTried(
   { name, onRequest }: Product,
   only = process.env['OPERATORS'] ?? '',

@@ -3,7 +3,7 @@ import { startHttpsServer } from './https.ts';
 import type { Operator } from './operator-process.ts';
 
 /** What the containers of a pod have written. */
-type ContainerLogs = (request: { pod: string; container: string }) => string;
+type ContainerLogs = (of: { namespace: string; pod: string; container: string }) => string;
 
 /**
  * Answers for the logs of this node's pods in the place of its kubelet: the API server asks `GET
@@ -17,8 +17,8 @@ export async function serveContainerLogs(
 ): Promise<void> {
   const { address, port } = await startHttpsServer(world, [node], (request, response) => {
     const url = new URL(request.url ?? '/', 'https://kubelet');
-    const [, , , pod = '', container = ''] = url.pathname.split('/');
-    const text = Buffer.from(logs({ pod, container }));
+    const [, , namespace = '', pod = '', container = ''] = url.pathname.split('/');
+    const text = Buffer.from(logs({ namespace, pod, container }));
     response.writeHead(200, { 'content-type': 'text/plain' });
     const limit = Number(url.searchParams.get('limitBytes') ?? Number.POSITIVE_INFINITY);
     response.end(text.subarray(0, limit));
