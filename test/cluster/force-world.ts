@@ -2,18 +2,16 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
 import type { JsonObject } from '../../src/base/json.ts';
-import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { KubernetesApi, Mutation } from '../../src/kubernetes/api.ts';
-import { connect } from '../../src/kubernetes/connect.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { recordTo } from '../stage/gate-run.ts';
 import type { Client } from './client.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { Etcd } from './etcd.ts';
-import { writeKubeconfigText } from './kubeconfig.ts';
+import { connectGate, writeKubeconfigText } from './kubeconfig.ts';
 import { accountSubject, grant, serviceAccount } from './objects.ts';
 
 /** Where the gate's ServiceAccounts live: never in a namespace under test. */
@@ -69,9 +67,7 @@ export async function connectAs(plane: ControlPlane, account: string): Promise<K
   const { server, ca } = plane.admin.connection;
   const kubeconfig = join(plane.dataDir, `gate-${account}.kubeconfig`);
   await writeFile(kubeconfig, writeKubeconfigText(account, { server, ca, token }), { mode: 0o600 });
-  const userAgent = 'namespace-teardown-gate/test';
-  const homeDir = plane.dataDir;
-  return connect({ kubeconfig, env: {}, redactor: createRedactor(), userAgent, homeDir });
+  return connectGate(kubeconfig, 'namespace-teardown-gate/test');
 }
 
 export interface ForceOptions {

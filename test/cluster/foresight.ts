@@ -1,9 +1,7 @@
-import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import type { Mutation } from '../../src/kubernetes/api.ts';
-import { connect } from '../../src/kubernetes/connect.ts';
 import type { NamespaceResult } from '../../src/model/result.ts';
 import { renderText } from '../../src/report/plain-text.ts';
 import { viewOf } from '../../src/report/view.ts';
@@ -11,9 +9,10 @@ import { recordTo } from '../stage/gate-run.ts';
 import { byService, createWebhook } from './admission.ts';
 import { endOf, type Write, writesSince } from './audit.ts';
 import type { Identity } from './identities.ts';
+import { connectGate } from './kubeconfig.ts';
 import { service } from './objects.ts';
 import { install, type Operator, start } from './scenarios/operator.ts';
-import { connect as connectService } from './servers/extension-api.ts';
+import { connect } from './servers/extension-api.ts';
 import type { OperatorBehaviour } from './servers/operator-process.ts';
 import { startWebhookServer } from './servers/webhook.ts';
 import type { World } from './world.ts';
@@ -44,13 +43,8 @@ export async function gate(
   const cancel = new AbortController();
   const auditLog = world.plane?.auditLog ?? '';
   const from = await endOf(auditLog);
-  const api = await connect({
-    kubeconfig: await world.kubeconfig(identity),
-    env: {},
-    redactor: createRedactor(),
-    userAgent: `gate-of-${world.namespace}`,
-    homeDir: '/nonexistent',
-  });
+  const kubeconfig = await world.kubeconfig(identity);
+  const api = await connectGate(kubeconfig, `gate-of-${world.namespace}`);
   const lines: string[] = [];
   const log = recordTo(lines);
   const line = (text: string): void => {
@@ -115,7 +109,7 @@ export async function guarded(world: World): Promise<Operator> {
   const operator = await inside(world);
   const server = await startWebhookServer(world, [`guard.${namespace}.svc`], () => undefined);
   await world.create(service(namespace, 'guard'));
-  await connectService(world, { namespace, name: 'guard' }, server);
+  await connect(world, { namespace, name: 'guard' }, server);
   await createWebhook(world, {
     operations: ['UPDATE', 'DELETE'],
     apiGroup: operator.group,

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
+import { createRedactor } from '../../src/base/redact.ts';
+import type { KubernetesApi } from '../../src/kubernetes/api.ts';
+import { connect } from '../../src/kubernetes/connect.ts';
 import { base64 } from '../stub/certificates.ts';
 import { kubeconfigText } from '../stub/kubeconfig-text.ts';
 
@@ -48,6 +51,12 @@ export function writeKubeconfigText(
   if (token === undefined) throw new Error('only token users are written to kubeconfigs');
   const cluster = { 'certificate-authority-data': base64(ca) };
   return kubeconfigText({ server, cluster, user: { token }, name, namespace });
+}
+
+/** The gate's own transport, as the user of a kubeconfig. */
+export function connectGate(kubeconfig: string, userAgent: string): Promise<KubernetesApi> {
+  const redactor = createRedactor();
+  return connect({ kubeconfig, env: {}, redactor, userAgent, homeDir: '/nonexistent' });
 }
 
 function pem(data: string | undefined, file: string | undefined): string | undefined {

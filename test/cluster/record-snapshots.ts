@@ -16,10 +16,8 @@ import { parseArgs } from 'node:util';
 import { type Look, looksAt } from '../../scripts/compare/look.ts';
 import { movesBetween } from '../../scripts/compare/moves.ts';
 import { isObject, type Json } from '../../src/base/json.ts';
-import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { EXAMINE_LIMIT_MS, examine } from '../../src/gate/examine.ts';
-import { connect } from '../../src/kubernetes/connect.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { readNamespace } from '../../src/observe/namespaces.ts';
 import type { ObserveDeps } from '../../src/observe/observe.ts';
@@ -36,6 +34,7 @@ import {
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
 import { type Cluster, clusterFor } from './clusters.ts';
 import { build, FORESEEN, idOf } from './foreseen.ts';
+import { connectGate } from './kubeconfig.ts';
 import { changesBetween } from './recording-changes.ts';
 import { anonymous, format } from './recording-files.ts';
 import { gateInputs, prepare } from './run-scenario.ts';
@@ -99,13 +98,8 @@ async function asGate<T>(
   const world = await prepare(scenario, cluster);
   const inputs = await gateInputs(scenario, world);
   const over = new AbortController();
-  const api = await connect({
-    kubeconfig: inputs['kubeconfig'],
-    env: {},
-    redactor: createRedactor(),
-    userAgent: 'namespace-teardown-gate/recorder',
-    homeDir: world.plane?.dataDir ?? '.',
-  });
+  const agent = 'namespace-teardown-gate/recorder';
+  const api = await connectGate(inputs['kubeconfig'] ?? '', agent);
   try {
     const ownerLogs = inputs['owner-logs'] === 'true';
     const deps = { api, clock: systemClock, signal: over.signal, inputs: { ownerLogs } };
