@@ -84,10 +84,7 @@ export function showObjectRemedy(text: string, object: Parameters<typeof objectA
   return lookRemedy(text, kubectl('get', ...objectArgs(object), '-o', 'yaml'));
 }
 
-/**
- * Returns the remedies for the time before the namespace is deleted: of a forecast now, otherwise of the next run;
- * then `late` helps this time. `text` begins with its verb in lower case.
- */
+/** Returns the remedies for the time before the deletion: of a forecast now, otherwise of the next run; then `late` helps this time. */
 export function preventionRemedies(
   { now: { forecast } }: Context,
   text: string,

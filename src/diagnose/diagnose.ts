@@ -11,7 +11,7 @@ import {
   resultId,
 } from './context.ts';
 import { buildGraph } from './graph.ts';
-import { isWithoutMovement, movementOf } from './movement.ts';
+import { movementOf } from './movement.ts';
 import { heldByFinalizers } from './owner/finalizers.ts';
 import { failingApis } from './rules/apis.ts';
 import { namespaceControllerInactive, unexplainedHang } from './rules/controller.ts';
@@ -41,7 +41,8 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const blocking = found.filter(({ blocksNamespace }) => blocksNamespace);
   const movement = movementOf(context, blocking);
   const isRead = now.forecast === undefined && now.unread.length === 0;
-  const isUnexplained = isRead && blocking.length === 0 && isWithoutMovement(movement);
+  const isUnexplained =
+    isRead && blocking.length === 0 && ['none', 'unknown'].includes(movement.kind);
   return {
     ...buildGraph(isUnexplained ? [...found, unexplainedHang(context)] : found),
     queued: queuedOf(now),

@@ -56,10 +56,8 @@ export function classifyErrorText(text: string): ContentError[] {
 }
 
 /**
- * Undoes `strings.Join(sortedErrors, ", ")` of kube-controller-manager
- * (pkg/controller/namespace/deletion/status_condition_utils.go, makeDeleteContentCondition). The errors may contain ",
- * " themselves: the right side has to begin an error. Without a stated number that fits, a refusal ends the list: the
- * message of a webhook is free text.
+ * Undoes `strings.Join(sortedErrors, ", ")` (kube-controller-manager, status_condition_utils.go). The errors may contain ", "
+ * themselves: the right side has to begin an error. A refusal ends the list if the stated number does not fit: it is free text.
  */
 function splitErrors(text: string, stated: number): string[] {
   const pieces = text.split(NEXT_ERROR);
@@ -218,9 +216,8 @@ function readWebhookCall(rest: string): WebhookCall {
 }
 
 /**
- * The texts of failures. A status is the answer of the server, whatever its text says (kube-aggregator
- * remote_available_controller.go; apimachinery pkg/api/errors/errors.go, NewGenericServerResponse). The rest is of
- * Go's net/http, crypto/tls and crypto/x509. `remote error`: the server refuses the client, not the client the server.
+ * The texts of failures: of servers (kube-aggregator remote_available_controller.go, NewGenericServerResponse), net/http,
+ * crypto/tls and crypto/x509. `remote error`: the server refuses the client, not the client the server.
  */
 const FAILURES: Partial<Record<CallFailure, RegExp>> = {
   'not-served':

@@ -17,8 +17,7 @@ type Next = ReadonlyMap<string, readonly string[]>;
 /**
  * Links results into the wait-for graph that starts at the namespace. A chain ends at findings that wait for nothing
  * else: root causes. Findings that wait only for each other are one end, represented by the first. Findings that
- * nothing waits for stay in the list (they may contribute). The order in which the rules found them makes no
- * difference.
+ * nothing waits for stay in the list. The order in which the rules found them makes no difference.
  */
 export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
   const byId = new Map(

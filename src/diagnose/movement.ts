@@ -13,9 +13,8 @@ import {
 } from './context.ts';
 
 /**
- * Reports whether content is still being deleted, or else whether the controller is about to. Compares the rest, not
- * totals: when everything else was deleted and one object stays, that is a hang, however much was deleted before.
- * `blocking`: what holds the namespace; beside it only deletions in spite of it count.
+ * Reports whether content is still being deleted, or else whether the controller is about to. Compares the rest: when
+ * everything else was deleted and one object stays, that is a hang. `blocking`: what holds the namespace.
  */
 export function movementOf(context: Context, blocking: readonly RuleResult[]): Movement {
   const { before, now, nowMs } = context;
@@ -41,10 +40,6 @@ export function movementOf(context: Context, blocking: readonly RuleResult[]): M
       kind: before === undefined ? 'unknown' : 'none',
     }
   );
-}
-
-export function isWithoutMovement({ kind }: Movement): boolean {
-  return kind === 'none' || kind === 'unknown';
 }
 
 /** The time until the first pass of the controller, which writes conditions: 5 s by design, more under load. */

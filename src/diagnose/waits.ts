@@ -193,10 +193,7 @@ function finalizerAwaited({ objects: [object], finalizer }: Held, text: string):
   return first === finalizer ? [] : idsOfHeld({ ...object, finalizers: [first] });
 }
 
-/**
- * Finds the terminating namespaces that a held object waits for: a text of its status names them as such, or a label
- * says that they were made for it, or it stands for them. What holds them is a report of its own.
- */
+/** Finds the terminating namespaces that a held object waits for: a text or a label says so, or it stands for them. */
 export function namespacesAwaited(
   context: Context,
   held: Held,

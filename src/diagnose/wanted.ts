@@ -3,7 +3,7 @@ import { KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts/m
 import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import type { ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
-import { actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
+import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
 import type { AdmissionRequest } from './admission/expressions.ts';
 import {
   ADMISSION_SOURCES,
@@ -191,8 +191,8 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
     ...able.flatMap(({ namespaces }) => namespaces),
   ]);
   // A deleted namespace cannot be read; bindings to its accounts are leftovers.
-  const existing = cluster.namespaces?.ok === true && cluster.namespaces.value;
-  const there = existing ? homes.intersection(new Set(existing.map(({ name }) => name))) : homes;
+  const existing = new Set(itemsIn(cluster.namespaces).map(({ name }) => name));
+  const there = cluster.namespaces?.ok ? homes.intersection(existing) : homes;
   const asleep = actorsOf(context).filter(({ ready }) => ready === 0);
   const stuck = asleep.flatMap(({ pods }) =>
     pods.filter(({ phase }) => phase === 'Running').slice(0, FEW),
@@ -250,13 +250,10 @@ function forHeld(context: Context, held: Held): Part {
 function namesakeHomes(context: Context, held: Held): string[] {
   const known = knownFinalizer(held);
   const names = controllerNames(held);
-  return actorsOf(context)
-    .filter(
-      (actor) =>
-        names.some((name) => hasProgramName(actor, name)) ||
-        (known !== undefined && isWorkloadOf(known, actor.name)),
-    )
-    .map(({ namespace }) => namespace);
+  const isNamesake = (actor: Actor): boolean =>
+    names.some((name) => hasProgramName(actor, name)) ||
+    (known !== undefined && isWorkloadOf(known, actor.name));
+  return actorsOf(context).flatMap((actor) => (isNamesake(actor) ? actor.namespace : []));
 }
 
 /** Returns the logs of the most likely owners. Their pods and containers are known after the second round. */

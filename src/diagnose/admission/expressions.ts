@@ -89,7 +89,7 @@ const partial = (fields: object): Partial => new Partial(Object.entries(fields))
 const complete = (fields: object): unknown => new Map(Object.entries(fields));
 
 /** Returns metadata. A text or map is absent if it is empty: the API server stores no empty maps. */
-function metadata(fields: Record<string, string | Labels | undefined>, isTerminating: boolean) {
+function metadata(fields: Record<string, string | Labels | undefined>, isTerminating = false) {
   const known = Object.entries(fields).flatMap(([key, value]) => {
     if (value === undefined) return [];
     const stored = typeof value === 'string' ? value : complete(value);
@@ -99,26 +99,18 @@ function metadata(fields: Record<string, string | Labels | undefined>, isTermina
   return partial({ ...Object.fromEntries(known), deletionTimestamp });
 }
 
-function scopeOf({
-  operation,
-  type,
-  object,
-  namespaceLabels: labels,
-  requester,
-}: AdmissionRequest) {
+function scopeOf(request: AdmissionRequest) {
+  const { operation, type, object, requester } = request;
   const { group, version, kind, namespaced } = type;
   const { name, namespace } = object;
   const [resource = '', subResource] = type.resource.split('/');
   // Finalizers are removed from terminating objects.
   const stored = partial({ metadata: metadata({ ...object }, operation === 'UPDATE') });
   const place = partial({
-    metadata: metadata({ name: namespace, labels }, true),
+    metadata: metadata({ name: namespace, labels: request.namespaceLabels }, true),
     status: partial({ phase: 'Terminating' }),
   });
-  // The namespace controller deletes a collection (pkg/controller/namespace/deletion, deleteCollection), which has no name
-  // (apiserver, rest.AdmissionToValidateObjectDeleteFunc), and no preconditions.
-  const isOfMany = operation === 'DELETE' && namespaced;
-  const options = partial({ dryRun: undefined, preconditions: undefined });
+  const collection = { options: partial({ dryRun: undefined, preconditions: undefined }) };
   return {
     request: partial({
       // Requests for a Namespace name it twice (apiserver, endpoints/request/requestinfo.go).
@@ -127,7 +119,8 @@ function scopeOf({
       userInfo: partial(requester === 'unnamed' ? { username: new Unnamed() } : { ...requester }),
       kind: complete({ group, version, kind }),
       resource: complete({ group, version, resource }),
-      ...(isOfMany ? { options } : { name }),
+      // The namespace controller deletes a collection, without a name (rest.AdmissionToValidateObjectDeleteFunc) or preconditions.
+      ...(operation === 'DELETE' && namespaced ? collection : { name }),
     }),
     object: operation === 'DELETE' ? new Nothing() : stored,
     oldObject: operation === 'CREATE' ? new Nothing() : stored,

@@ -88,16 +88,13 @@ function verdictOf(
   // A rule about a name is not asked about a collection, and its refusal may have hidden another one.
   if (asked === false) return looksAt.length === 0 ? toGate : undefined;
   const dead = webhook && deadWebhook(context, webhook, request);
-  if (dead)
-    return asked ? dead : 'does not answer, and its match conditions could not be evaluated';
+  const unanswered = 'does not answer, and its match conditions could not be evaluated';
+  if (dead) return asked ? dead : unanswered;
   if (refusal && (looksAt.length === 0 || (webhook && asked))) {
     return refusalResult(context, refusal, request);
   }
-  if (looksAt.length === 0) {
-    return guard.losesParameters
-      ? 'denies without its parameters, which are in this namespace'
-      : undefined;
-  }
+  const loses = 'denies without its parameters, which are in this namespace';
+  if (looksAt.length === 0) return guard.losesParameters ? loses : undefined;
   if (policy === undefined) return toGate ? `${differs}, and ${toGate}` : differs;
   const denial = denialOf(guard, request);
   if (denial === 'none') return undefined;

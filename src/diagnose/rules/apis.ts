@@ -20,10 +20,8 @@ export function isSameVersion(a: GroupVersion, b: GroupVersion): boolean {
 
 /**
  * Finds API groups that do not respond. The namespace controller needs a complete discovery to finish, so one of
- * them holds every namespace (namespaced_resources_deleter.go, deleteAllContent). Available=False alone is
- * no proof: a group whose resources can still be discovered blocks nothing. Nor is Available=True: aggregated
- * discovery asks the backend for /apis, the availability check for /apis/<group>/<version>, and they can
- * differ (kube-aggregator handler_discovery.go and remote_available_controller.go).
+ * them holds every namespace (namespaced_resources_deleter.go, deleteAllContent). Available=False alone is no proof, nor is
+ * Available=True: discovery asks the backend for /apis, the availability check for /apis/<group>/<version>.
  */
 export function failingApis(context: Context): RuleResult[] {
   // The gate's own discovery decides; the namespace's condition, up to a minute old, is added as evidence, and stands

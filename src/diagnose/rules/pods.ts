@@ -42,9 +42,8 @@ const namesOf = (pods: readonly PodFacts[]): string => listNames(pods.map(({ nam
 const ENDLESS_GRACE = 6 * 3_600;
 
 /**
- * Finds pods within their grace period. A pod's deletionTimestamp is the time of the request plus that period, so its
- * containers may still be shutting down (kubernetes/pkg/registry/core/pod/strategy.go,
- * CheckGracefulDelete). On Kubernetes >= 1.33 all conditions are False meanwhile.
+ * Finds pods within their grace period. A pod's deletionTimestamp is the time of the request plus that period
+ * (registry/core/pod/strategy.go, CheckGracefulDelete). On Kubernetes >= 1.33 all conditions are False meanwhile.
  */
 export function podGracePeriod(context: Context): RuleResult[] {
   const { now, nowMs } = context;
@@ -199,9 +198,8 @@ function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): strin
 }
 
 /**
- * Finds claims in use. A claim that a scheduled pod still names keeps its protection finalizer, finished pods included
- * (kubernetes/pkg/controller/volume/pvcprotection/pvc_protection_controller.go). No remedy removes
- * it: the data would be deleted with the claim while the pod uses it.
+ * Finds claims that a scheduled pod still names, finished pods included (pvc_protection_controller.go). No remedy removes
+ * their finalizer: the data would be deleted with the claim while the pod uses it.
  */
 export function volumeInUse(context: Context): RuleResult[] {
   return groupsOf(context.now)

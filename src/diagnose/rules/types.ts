@@ -50,9 +50,8 @@ import { shrinkingTypes, sum } from '../movement.ts';
 import { mayController } from '../rights.ts';
 
 /**
- * Finds types that the namespace controller could not delete, from NamespaceDeletionContentFailure, types that the gate
- * could not list, and those of which a forecast knows that their deletion fails: by the answer of admission to a dry
- * run, webhooks and conversions that nothing will answer, and missing rules.
+ * Finds types that the namespace controller could not delete, by the namespace's condition, types that the gate could
+ * not list, and those of which a forecast knows that their deletion fails: admission, conversions, and missing rules.
  */
 export function failingTypes(context: Context): RuleResult[] {
   const { content, namespace } = context.now;
