@@ -58,15 +58,6 @@ describe.each(['api.github.com', 'ghes-3.17'] as const)(
   },
 );
 
-test('1,000 comments are read to their end', async () => {
-  const github = await serveGithub();
-  for (let at = 0; at < 1_000; at++) github.addComment(7, at % 250 === 0 ? `${MARK} ${at}` : 'x');
-  github.addComment(8, `${MARK} of another`);
-  const got = await (await connect(github)).comments(7, isMine);
-  expect(got.map(({ body }) => body)).toEqual([0, 250, 500, 750].map((at) => `${MARK} ${at}`));
-  expect(github.requests).toHaveLength(11);
-});
-
 test('a host that names a next page on another server gets no more requests, nor does that', async () => {
   const [github, elsewhere] = [await serveGithub(), await serveGithub()];
   const headers = { link: `<${elsewhere.url}/repos/octo-org/shop/issues/7/comments>; rel="next"` };

@@ -226,19 +226,6 @@ describe('two runs of a job at the same time', () => {
   });
 });
 
-test('40 namespaces with long names are within the limit of the host', async () => {
-  const github = await serveGithub();
-  const many = Array.from({ length: 40 }, (_, at) => ({
-    ...deadlock(),
-    name: `preview-${'x'.repeat(50)}-${at}`,
-  }));
-  for (let id = 1; id < 8; id++) {
-    await report(github, runOf(many), { run: { id }, namespaces: [`preview-${id}`] });
-  }
-  expect(body(github).length).toBeLessThanOrEqual(60_000);
-  expect(body(github)).toContain('40 namespaces: stuck');
-});
-
 describe('a failure is one sentence, and never more', () => {
   test('that names the failure and what to do', () =>
     expectPairs('comment-warnings.txt', async (line) => {

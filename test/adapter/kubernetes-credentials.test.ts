@@ -28,12 +28,6 @@ function sentTokens(requests: readonly Recorded[]): (string | undefined)[] {
 }
 
 describe('a token', () => {
-  test('is sent without its final line break', async () => {
-    const server = await startServer(accepting('token-0001'));
-    const api = await connectTo(server.url, { user: { token: 'token-0001\n' } });
-    valueIn(await api.get(PATH));
-  });
-
   test('with a line break inside is refused before it is sent', async () => {
     const connecting = connectTo('http://127.0.0.1:1', { user: { token: 'token-00\n01-token' } });
     await expect(connecting).rejects.toMatchObject({
@@ -92,27 +86,6 @@ describe('a token file', () => {
     writeFile(folder, 'token', 'token-0002');
     valueIn(await api.send({ method: 'DELETE', path: PATH }));
     expect(sentTokens(server.requests)).toEqual(['token-0001', 'token-0002']);
-  });
-
-  test('with the same token after a 401 is not tried again', async () => {
-    const folder = temporaryFolder();
-    writeFile(folder, 'token', 'token-0001');
-    const server = await startServer(unauthorized);
-    const api = await connectTo(server.url, { folder, user: { tokenFile: 'token' } });
-    expect(failureIn(await api.get(PATH)).kind).toBe('unauthorized');
-    expect(server.requests).toHaveLength(1);
-  });
-
-  test('that is empty for a moment does not end the run', async () => {
-    const folder = temporaryFolder();
-    const clock = new TestClock();
-    writeFile(folder, 'token', 'token-0001');
-    const server = await startServer(accepting('token-0001'));
-    const user = { tokenFile: 'token' };
-    const api = await connectTo(server.url, { folder, user, options: { clock } });
-    writeFile(folder, 'token', '');
-    clock.advance(61_000);
-    valueIn(await api.get(PATH));
   });
 
   test.each([

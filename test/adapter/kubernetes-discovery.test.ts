@@ -133,21 +133,6 @@ describe('the aggregated documents', () => {
     expect(names(discovery)).toContain('entries.v1.ledger.example.com');
   });
 
-  test('omit resources without a kind, as client-go does', async () => {
-    const { read } = await discover(
-      serving({
-        '/api': core,
-        '/apis': aggregated(
-          group('odd.example.com', {
-            version: 'v1',
-            resources: [{ resource: 'parents', scope: 'Namespaced', verbs: [] }],
-          }),
-        ),
-      }),
-    );
-    expect(names(valueIn(read))).toEqual(['namespaces.v1.', 'pods.v1.']);
-  });
-
   test.each(['/api', '/apis'])('%s that fails makes the discovery fail', async (path) => {
     const documents = { '/api': core, '/apis': aggregated() };
     const { read } = await discover(

@@ -1,12 +1,10 @@
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
-import type { KubernetesApi } from '../../src/kubernetes/api.ts';
-import { base64, createAuthority, issue, type KeyPair } from '../stub/certificates.ts';
+import { base64, createAuthority } from '../stub/certificates.ts';
 import {
   connectTo,
-  failureIn,
   TestClock,
   type To,
   temporaryFolder,
@@ -126,18 +124,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
     });
   });
 
-  test('has no standard input to wait for', async () => {
-    const folder = pluginFolder(`cat > /dev/null; ${credential({ token: 'token-0001' })}`);
-    const server = await startServer(answer);
-    valueIn(await (await connectWith(server.url, folder)).get(PATH));
-  });
-
-  test('may leave a process behind that keeps its output open', async () => {
-    const folder = pluginFolder(`sleep 30 & ${credential({ token: 'token-0001' })}`);
-    const server = await startServer(answer);
-    valueIn(await (await connectWith(server.url, folder)).get(PATH));
-  });
-
   describe('that fails', () => {
     test('is quoted without its secrets, on one line', async () => {
       const folder = pluginFolder(
@@ -149,28 +135,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       await expect(connecting).rejects.toMatchObject({
         code: 'kube-unauthorized',
         message: `the credential plugin "${folder}/plugin" of user "u" failed with exit code 3: Error: login failed tried *** and ***`,
-      });
-    });
-
-    test('hides the secrets in its own arguments and environment', async () => {
-      const folder = pluginFolder('echo "bad: $2 $KEY_SECRET" >&2; exit 1');
-      const exec = {
-        args: ['--client-secret', 'from-the-arguments'],
-        env: [{ name: 'KEY_SECRET', value: 'from-the-environment' }],
-      };
-      await expect(connectWith('http://127.0.0.1:1', folder, exec)).rejects.toMatchObject({
-        message: expect.stringMatching(/: bad: \*\*\* \*\*\*$/),
-      });
-    });
-
-    test('hides secrets that it has from the environment of the gate, and no paths', async () => {
-      const folder = pluginFolder('echo "$CLOUD_SESSION_TOKEN $SSH_KEY $2" >&2; exit 1');
-      const exec = { args: ['--api-key', 'from-the-arguments'] };
-      const env = { CLOUD_SESSION_TOKEN: 'from-a-step-before', SSH_KEY: '/home/ci/.ssh/id' };
-      await expect(
-        connectWith('http://127.0.0.1:1', folder, exec, { options: { env } }),
-      ).rejects.toMatchObject({
-        message: expect.stringMatching(/: \*\*\* \/home\/ci\/\.ssh\/id \*\*\*$/),
       });
     });
 
@@ -267,117 +231,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       const results = await Promise.all(Array.from({ length: 8 }, () => api.get(PATH)));
       expect(results.every((result) => result.ok)).toBe(true);
       expect(runsIn(folder)).toBe(2);
-    });
-
-    test('not for a late 401, if there is a new credential already', async () => {
-      const folder = pluginFolder(counting());
-      let release: () => void = () => undefined;
-      const renewed = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      const server = await startServer((request, response, index) => {
-        const refuse = () => refusing('token-number-1')(request, response, index);
-        if (request.headers.authorization !== 'Bearer token-number-1') release();
-        if (index === 1) void renewed.then(refuse);
-        else refuse();
-      });
-      const api = await connectWith(server.url, folder);
-      const [first, late] = await Promise.all([api.get(PATH), api.get(PATH)]);
-      expect([first.ok, late.ok]).toEqual([true, true]);
-      expect(runsIn(folder)).toBe(2);
-    });
-
-    test('and a second 401 is final', async () => {
-      const folder = pluginFolder(counting());
-      const server = await startServer(refusing('token-number-1', 'token-number-2'));
-      const api = await connectWith(server.url, folder);
-      expect(failureIn(await api.get(PATH)).kind).toBe('unauthorized');
-      expect(server.requests).toHaveLength(2);
-      expect(runsIn(folder)).toBe(2);
-    });
-
-    test('and if it then fails, the failure of the call says so', async () => {
-      const folder = pluginFolder(
-        `cd "$(dirname "$0")"; test -e ran && { echo "session expired" >&2; exit 1; }; touch ran; ${credential({ token: 'token-0001' })}`,
-      );
-      const server = await startServer(refusing('token-0001'));
-      const api = await connectWith(server.url, folder);
-      expect(failureIn(await api.get(PATH))).toEqual({
-        kind: 'unauthorized',
-        message: `the credential plugin "${folder}/plugin" of user "u" failed with exit code 1: session expired`,
-      });
-    });
-
-    test('and if it fails early, the earlier credential is used until it expires', async () => {
-      const clock = new TestClock();
-      const expirationTimestamp = new Date(clock.now() + 600_000).toISOString();
-      const folder = pluginFolder(
-        `cd "$(dirname "$0")"; test -e ran && exit 1; touch ran; ${credential({ token: 'token-0001', expirationTimestamp })}`,
-      );
-      const server = await startServer(answer);
-      const api = await connectWith(server.url, folder, {}, { options: { clock } });
-      clock.advance(570_000);
-      valueIn(await api.get(PATH));
-      clock.advance(40_000);
-      expect(failureIn(await api.get(PATH)).kind).toBe('unauthorized');
-    });
-  });
-
-  test('does not count against the time limit of a call', async () => {
-    const folder = pluginFolder(
-      `cd "$(dirname "$0")"; test -e ran && sleep 0.8; touch ran; ${counting()}`,
-    );
-    const server = await startServer(refusing('token-number-1'));
-    const api = await connectWith(server.url, folder);
-    valueIn(await api.get(PATH, { timeoutMs: 600 }));
-  });
-
-  describe('that gives client certificates', () => {
-    let authority: KeyPair;
-    let server: KeyPair;
-    beforeAll(async () => {
-      authority = await createAuthority('cluster-ca');
-      server = await issue(authority);
-    });
-
-    async function nameSeen(api: KubernetesApi, seen: () => string | undefined) {
-      valueIn(await api.get(PATH));
-      return seen();
-    }
-
-    test('has its certificates used, and later the renewed ones', async () => {
-      const clock = new TestClock();
-      const ends = new Date(clock.now() + 600_000).toISOString();
-      const folder = pluginFolder('cd "$(dirname "$0")"; cat now');
-      const give = async (commonName: string, expirationTimestamp: string): Promise<void> => {
-        const pair = await issue(authority, { commonName });
-        const status = {
-          clientCertificateData: pair.cert,
-          clientKeyData: pair.key,
-          expirationTimestamp,
-        };
-        writeFile(
-          folder,
-          'now',
-          JSON.stringify({ kind: 'ExecCredential', apiVersion: V1, status }),
-        );
-      };
-      const fake = await startServer(answer, { ...server, clientCa: authority.cert });
-      const seen = (): string | undefined => fake.requests.at(-1)?.clientName;
-      await give('robot-1', ends);
-      const api = await connectWith(
-        fake.url,
-        folder,
-        {},
-        {
-          cluster: { 'certificate-authority-data': base64(authority.cert) },
-          options: { clock },
-        },
-      );
-      expect(await nameSeen(api, seen)).toBe('robot-1');
-      await give('robot-2', new Date(clock.now() + 1_200_000).toISOString());
-      clock.advance(590_000);
-      expect(await nameSeen(api, seen)).toBe('robot-2');
     });
   });
 });

@@ -39,14 +39,6 @@ test('requests use a tunnel through the proxy of the kubeconfig', async () => {
   expect(server.requests).toHaveLength(1);
 });
 
-test('sixty calls through a proxy share eight connections', async () => {
-  const proxy = await startConnectProxy();
-  const { api, server } = await through(proxy.url);
-  const answers = await Promise.all(Array.from({ length: 60 }, () => api.get(PATH)));
-  expect(answers.filter((answer) => answer.ok)).toHaveLength(60);
-  expect(server.connections).toBeLessThanOrEqual(8);
-});
-
 test('the certificate of the server is also verified through a proxy', async () => {
   const proxy = await startConnectProxy();
   const stranger = await createAuthority('other-ca');

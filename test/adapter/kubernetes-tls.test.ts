@@ -1,14 +1,7 @@
 import { createServer } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { base64, createAuthority, issue, type KeyPair } from '../stub/certificates.ts';
-import {
-  connectTo,
-  failureIn,
-  TestClock,
-  temporaryFolder,
-  valueIn,
-  writeFile,
-} from './connect-to.ts';
+import { connectTo, failureIn, temporaryFolder, valueIn, writeFile } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
 import { endServer, listen, startServer, trackSockets } from './servers/http-server.ts';
 
@@ -44,24 +37,6 @@ describe('the certificate of the server', () => {
       folder,
       cluster: { 'certificate-authority': 'ca.crt' },
     });
-    valueIn(await api.get(PATH));
-  });
-
-  test('is accepted after the authority file was replaced, with the next login', async () => {
-    const server = await startServer(answer, serverPair);
-    const folder = temporaryFolder();
-    const clock = new TestClock();
-    writeFile(folder, 'ca.crt', stranger.cert);
-    writeFile(folder, 'token', 'token-0001');
-    const api = await connectTo(server.url, {
-      folder,
-      cluster: { 'certificate-authority': 'ca.crt' },
-      user: { tokenFile: 'token' },
-      options: { clock },
-    });
-    expect(failureIn(await api.get(PATH)).message).toBe('unknown certificate authority');
-    writeFile(folder, 'ca.crt', authority.cert);
-    clock.advance(61_000);
     valueIn(await api.get(PATH));
   });
 

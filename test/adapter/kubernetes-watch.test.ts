@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { WatchEvent, WatchOptions } from '../../src/kubernetes/api.ts';
 import { statusObject } from '../stub/status-object.ts';
 import { connectTo, failureIn, valueIn } from './connect-to.ts';
-import { failure, json, namespace, text } from './servers/answers.ts';
+import { failure, namespace, text } from './servers/answers.ts';
 import { type Answer, startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces';
@@ -70,14 +70,6 @@ test('an event may arrive in parts that split a character', async () => {
   expect(events[0]?.object).toEqual(namespace('größe'));
 });
 
-test('events may arrive in parts, several at once, and with blank lines', async () => {
-  const bytes = Buffer.from(event('ADDED', namespace('größe')) + event('MODIFIED'));
-  const pieces = [...bytes].map((byte) => Buffer.from([byte]));
-  const { events } = await watch(sending('\n', ...pieces, event('ADDED') + event('DELETED')));
-  expect(events.map(({ type }) => type)).toEqual(['ADDED', 'MODIFIED', 'ADDED', 'DELETED']);
-  expect(events[0]?.object).toEqual(namespace('größe'));
-});
-
 describe('silence', () => {
   test('is normal: the watch is open with the headers and stays open', async () => {
     const stop = new AbortController();
@@ -136,40 +128,6 @@ test('no event is passed on after the signal aborted', async () => {
   });
   expect(valueIn(end)).toBeUndefined();
   expect(events).toHaveLength(1);
-});
-
-test('a watch that is stopped before the headers is a failed read', async () => {
-  const stop = new AbortController();
-  const { end } = await watch(() => stop.abort(), { signal: stop.signal });
-  expect(failureIn(end).kind).toBe('aborted');
-});
-
-test('an error in onEvent rejects the watch', async () => {
-  const watching = watch(sending(event('ADDED')), {
-    onEvent: () => {
-      throw new Error('a bug');
-    },
-  });
-  await expect(watching).rejects.toThrow('a bug');
-});
-
-test('twenty open watches leave connections for calls', async () => {
-  const server = await startServer((request, response, index) => {
-    if (request.url.includes('watch=1')) accept(response);
-    else json(namespace('demo'))(request, response, index);
-  });
-  const api = await connectTo(server.url);
-  const stop = new AbortController();
-  let opened = 0;
-  const onOpen = (): void => {
-    opened++;
-  };
-  const options = { signal: stop.signal, onOpen, onEvent: () => undefined };
-  const watches = Array.from({ length: 20 }, () => api.watch(PATH, options));
-  await expect.poll(() => opened).toBe(20);
-  valueIn(await api.get(`${PATH}/demo`));
-  stop.abort();
-  for (const end of await Promise.all(watches)) expect(valueIn(end)).toBeUndefined();
 });
 
 test('closing ends an open watch', async () => {

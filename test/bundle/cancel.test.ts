@@ -1,25 +1,17 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type ApiServer, startApiServer } from '../stub/api-server.ts';
 import { type FaultProxy, type FaultRule, startFaultProxy } from '../stub/fault-proxy.ts';
 import { blackHole, edit } from '../stub/faults.ts';
 import { type Github, startGithub } from '../stub/github.ts';
-import { startAll } from '../stub/parallel.ts';
 import { plantedSecret } from '../stub/planted.ts';
 import { readRecording } from '../stub/recordings.ts';
 import { type RunningStep, type StepRun, startStep } from '../stub/runner.ts';
 import { Bench, misdeeds, mutations, NAME, NAMESPACE } from './bench.ts';
 
-const AT_ONCE = 5;
-
 interface Phase {
   phase: string;
   rules?: readonly FaultRule[];
   inputs?: Readonly<Record<string, string>>;
-  /** A credential plugin in place of the token. */
-  plugin?: boolean;
   hangingGithub?: boolean;
   /** Resolves when the gate is in that phase. */
   reached: (at: { proxy: FaultProxy; github: Github; step: RunningStep }) => Promise<unknown>;
@@ -33,13 +25,6 @@ function asked(pattern: RegExp): Phase['reached'] {
 }
 
 const PHASES: readonly Phase[] = [
-  {
-    phase: 'connecting, with a plugin that waits for somebody',
-    plugin: true,
-    // A shell creates the file before it writes.
-    reached: () => until(() => existsSync(PID_FILE) && statSync(PID_FILE).size > 0),
-    outcome: 'cancelled',
-  },
   {
     phase: 'reading the namespace for the first time',
     rules: [{ request: new RegExp(`^GET ${NAMESPACE}$`), fault: blackHole }],
@@ -99,10 +84,7 @@ const ROWS = PHASES.flatMap((phase) => {
 });
 
 const bench = new Bench();
-/** Of the plugin that was started, and of what it started. */
-const pids = (): number[] => readFileSync(PID_FILE, 'utf8').trim().split(/\s+/).map(Number);
-const PID_FILE = join(bench.folder, 'pids');
-
+afterAll(() => bench.remove());
 interface Cancelled {
   run: StepRun;
   server: ApiServer;
@@ -124,10 +106,7 @@ async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
       inputs: {
         namespace: NAME,
         timeout: '1s',
-        kubeconfig: bench.kubeconfig({
-          server: proxy.url,
-          user: row.plugin === true ? hangingPlugin() : { token },
-        }),
+        kubeconfig: bench.kubeconfig({ server: proxy.url, user: { token } }),
         ...row.inputs,
       },
       event: { name: 'pull_request', payload: { pull_request: { number: 1 } } },
@@ -149,94 +128,30 @@ async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
   }
 }
 
-/** Starts a helper of its own, as wrappers do. */
-function hangingPlugin(): { exec: Record<string, string> } {
-  const command = bench.file(`#!/bin/sh\nsleep 600 &\necho "$! $$" >> ${PID_FILE}\nwait\n`);
-  chmodSync(command, 0o700);
-  return {
-    exec: {
-      apiVersion: 'client.authentication.k8s.io/v1',
-      command,
-      interactiveMode: 'Never',
-    },
-  };
-}
-
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    // A zombie that nobody has waited for has ended as well.
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
+describe.concurrent('a run that is cancelled', { timeout: 120_000 }, () => {
+  test.each(ROWS)('by $signal while $phase', async (row) => {
+    const { outcome, phase } = row;
+    const { run, server, late } = await cancel(row);
 
-let results: Promise<Cancelled>[];
-beforeAll(() => {
-  results = startAll(ROWS, AT_ONCE, cancel);
-});
-afterAll(async () => {
-  await Promise.allSettled(results);
-  bench.remove();
-});
-
-describe('a run that is cancelled', () => {
-  test.each(ROWS.map((row, index) => ({ ...row, index })))(
-    'by $signal while $phase',
-    async ({ index, outcome, phase }) => {
-      const { run, server, late } = await (results[index] as Promise<Cancelled>);
-
-      expect(run.outputs['outcome'], run.stdout).toBe(outcome);
-      expect(run.exitCode).toBe(1);
-      expect(late).toEqual([]);
-      expect(mutations(server)).toEqual([]);
-      expect(run.summary).toMatch(outcome === 'stuck' ? /stuck/ : /cancelled/i);
-      expect(run.report?.outcome).toBe(outcome);
-      expect(misdeeds(run)).toEqual([]);
-      if (phase.startsWith('forcing')) {
-        expect(run.report?.namespaces[0]?.forced?.actions).toEqual([
-          expect.objectContaining({
-            target: 'widgets.example.com/db',
-            result: expect.stringContaining('it may have been done'),
-          }),
-          expect.objectContaining({ result: 'not done: the run was cancelled' }),
-        ]);
-      }
-    },
-  );
-
-  test('leaves no process behind', async () => {
-    await Promise.allSettled(results);
-
-    expect(pids()).toHaveLength(2);
-    expect(pids().filter(isAlive)).toEqual([]);
-  });
-
-  test('ends with the second signal if it cannot write its summary', async () => {
-    const server = await startApiServer({ recording: readRecording('S4') });
-    const pipe = join(bench.folder, 'pipe');
-    execFileSync('mkfifo', [pipe]);
-    const step = await startStep({
-      inputs: {
-        namespace: NAME,
-        kubeconfig: await server.kubeconfig(join(bench.folder, 'again')),
-      },
-      env: { GITHUB_STEP_SUMMARY: pipe },
-    });
-    await server.mutate(({ watches }) => watches.untilOpen());
-    step.send('SIGINT');
-    await step.says(/cancelled/);
-    // Nobody reads the pipe: writing to it never ends.
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    step.send('SIGTERM');
-    const run = await step.ended;
-    await server.close();
-
-    expect(run.signal).toBe('SIGTERM');
+    expect(run.outputs['outcome'], run.stdout).toBe(outcome);
+    expect(run.exitCode).toBe(1);
+    expect(late).toEqual([]);
+    expect(mutations(server)).toEqual([]);
+    expect(run.summary).toMatch(outcome === 'stuck' ? /stuck/ : /cancelled/i);
+    expect(run.report?.outcome).toBe(outcome);
+    expect(misdeeds(run)).toEqual([]);
+    if (phase.startsWith('forcing')) {
+      expect(run.report?.namespaces[0]?.forced?.actions).toEqual([
+        expect.objectContaining({
+          target: 'widgets.example.com/db',
+          result: expect.stringContaining('it may have been done'),
+        }),
+        expect.objectContaining({ result: 'not done: the run was cancelled' }),
+      ]);
+    }
   });
 });

@@ -50,20 +50,4 @@ describe.concurrent('npm run demo', () => {
     }
     expect(demo.page('comment-green.html')).toContain('✅');
   });
-
-  test('shows another recorded cluster by name', async () => {
-    const demo = await runDemo('dead-apiservice');
-
-    expect(demo.code, demo.text).toBe(0);
-    expect(demo.text).toMatch(/Error: .*APIService/);
-    expect(demo.text).toMatch(/in the cluster: kubectl delete apiservice /);
-  });
-
-  test('lists the recordings if the name is unknown', async () => {
-    const demo = await runDemo('nope');
-
-    expect(demo.code).toBe(1);
-    expect(demo.text).toContain('there is no recording "nope"');
-    expect(demo.text).toContain('preview-pr-42, dead-apiservice');
-  });
 });

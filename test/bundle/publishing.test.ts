@@ -90,13 +90,6 @@ test('the comment of a job turns green with its next run, and the one of another
   expect(told.sort()).toEqual(['✅', '🔴']);
 });
 
-test('a comment is written with pr-number although the event cannot be read', async () => {
-  const env = { GITHUB_EVENT_PATH: bench.file('{"pull_request":') };
-  const run = await step({ pull: 6, env, inputs: { 'pr-number': '6' } });
-  expect(annotations(run, 'warning')).toEqual([]);
-  expect(headline(6)).toContain('🔴');
-});
-
 describe.concurrent('a gate that cannot work', () => {
   test('is reported in summary and comment, which is no longer green', async () => {
     await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });
@@ -108,12 +101,6 @@ describe.concurrent('a gate that cannot work', () => {
       outcome: 'error',
       'comment-url': expect.stringContaining('#'),
     });
-  });
-
-  test('because of a wrong input is reported in the comment', async () => {
-    await step({ pull: 8, inputs: { timeout: '5' } });
-    expect(headline(8)).toContain('🔴 The teardown gate could not work');
-    expect(github.commentsOn(8)[0]?.body).toContain('timeout');
   });
 
   test('in a run for a fork has a hint about missing secrets', async () => {

@@ -53,11 +53,6 @@ const PLANTINGS: readonly Planting[] = [
   { form: 'a token', user: (token) => ({ token }), outcome: 'stuck' },
   { form: 'a refused token', user: () => ({ token: plantedSecret() }), outcome: 'error' },
   {
-    form: 'a token of several lines, which cannot be used',
-    user: () => ({ token: `${plantedSecret()}\n${plantedSecret()}` }),
-    outcome: 'error',
-  },
-  {
     form: 'a password',
     user: () => ({ username: 'admin', password: plantedSecret() }),
     outcome: 'error',
@@ -68,29 +63,9 @@ const PLANTINGS: readonly Planting[] = [
     outcome: 'stuck',
   },
   {
-    form: 'a token of 44,000 characters',
-    user: () => ({ token: plantedSecret().repeat(1_250) }),
-    outcome: 'error',
-  },
-  {
-    form: 'a token file of a megabyte in many lines',
-    user: () => ({ tokenFile: bench.file(`${plantedSecret()}\n`.repeat(30_000)) }),
-    outcome: 'error',
-  },
-  {
-    form: 'a token file with garbage around it',
-    user: () => ({ tokenFile: bench.file(`token: "${plantedSecret()}"\n`) }),
-    outcome: 'error',
-  },
-  {
     form: 'the output of a plugin',
     user: (token) => exec(plugin(`cat ${bench.file(credential({ token }))}`)),
     outcome: 'stuck',
-  },
-  {
-    form: 'the output of a plugin that is damaged',
-    user: (token) => exec(plugin(`cat ${bench.file(credential({ token }).slice(0, -3))}`)),
-    outcome: 'error',
   },
   {
     form: 'the errors of a plugin',
@@ -118,51 +93,15 @@ const PLANTINGS: readonly Planting[] = [
     outcome: 'error',
   },
   {
-    form: 'a plugin that prints its whole environment',
-    user: () => exec(plugin('env >&2; exit 1')),
-    outcome: 'error',
-  },
-  {
-    form: 'an old auth provider',
-    user: () => ({
-      'auth-provider': {
-        name: 'oidc',
-        config: {
-          ...{ 'access-token': plantedSecret(), 'refresh-token': plantedSecret() },
-          ...{ 'id-token': plantedSecret(), 'client-secret': plantedSecret() },
-        },
-      },
-    }),
-    outcome: 'error',
-  },
-  {
     form: 'the user info of the server',
     user: (token) => ({ token }),
     address: withUserInfo,
     outcome: 'stuck',
   },
   {
-    form: 'the query of the server',
-    user: (token) => ({ token }),
-    address: (url) => `${url}/?token=${plantedSecret()}`,
-    outcome: 'stuck',
-  },
-  {
-    form: 'the user info of a server that is no URL',
-    user: (token) => ({ token }),
-    address: () => `https://admin:${plantedSecret()}@[`,
-    outcome: 'error',
-  },
-  {
     form: 'the password of a proxy that nobody runs',
     user: (token) => ({ token }),
     cluster: { 'proxy-url': `http://robot:${plantedSecret()}@127.0.0.1:9` },
-    outcome: 'error',
-  },
-  {
-    form: 'the password of a proxy of a kind that nobody knows',
-    user: (token) => ({ token }),
-    cluster: { 'proxy-url': `gopher://robot:${plantedSecret()}@127.0.0.1:9` },
     outcome: 'error',
   },
   {

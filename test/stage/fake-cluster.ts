@@ -52,10 +52,6 @@ export class FakeCluster implements KubernetesApi {
   readonly target = { server: 'https://cluster.example', context: 'test', ownNamespace: 'ci' };
   types = [PODS, CONFIG_MAPS, WIDGETS];
   failedGroups: Discovery['failedGroups'] = [];
-  /** Lists that start again once, after everything was handed over. */
-  readonly restarts = new Set<string>();
-  /** Lists that asked for metadata only. */
-  readonly metadataOnly: string[] = [];
   watchMode: WatchMode = 'fed';
   /** Answers to a request that begins with this text, instead of the real one. */
   readonly answers = new Map<string, Answer>();
@@ -63,7 +59,6 @@ export class FakeCluster implements KubernetesApi {
   readonly requests: string[] = [];
   /** The writes that were no dry run: `DELETE /path {body}`. */
   readonly mutations: string[] = [];
-  readonly dryRuns: string[] = [];
   /** The writes with the status of what went wrong: `PATCH /path 422`. */
   readonly writes: string[] = [];
   /** The bodies of those that were carried out, or refused by a precondition. */
@@ -212,8 +207,6 @@ export class FakeCluster implements KubernetesApi {
   ): Promise<Read<ListResult<T>>> {
     const given = this.#ask(`LIST ${path}`, options);
     if (given !== undefined && !given.ok) return given;
-    if (options.metadataOnly === true) this.metadataOnly.push(path);
-    if (this.restarts.delete(path)) await this.list(path, begin, options);
     const fold = begin();
     let handed = 0;
     for (const [key, object] of this.#objects) {
@@ -252,7 +245,6 @@ export class FakeCluster implements KubernetesApi {
       return readOk({ status: { userInfo: { username: GATE_USER } } });
     }
     if (request.dryRun === true) {
-      this.dryRuns.push(line);
       const usual = request.method === 'DELETE' ? readOk({}) : readFailed(MAY_NOT_PATCH);
       return this.#answerTo(`DRY ${line}`) ?? usual;
     }

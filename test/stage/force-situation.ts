@@ -16,8 +16,6 @@ export const CLAIMS: ResourceType = {
   verbs: ['get', 'list', 'watch', 'patch', 'delete'],
 };
 
-const RBAC = '/apis/rbac.authorization.k8s.io/v1';
-
 export class Situation {
   readonly clock = new FakeClock();
   readonly cluster = new FakeCluster(this.clock);
@@ -41,19 +39,7 @@ export class Situation {
       status: { conditions: [{ type: 'Available', status: 'True', reason: 'Local' }] },
     });
     this.lease('kube-system', 'kube-controller-manager', 1, 'control-plane-0');
-    this.dryRun({});
-  }
-
-  /** What the API server answers to the removal of a finalizer, tried as a dry run. */
-  dryRun(refusal: { message?: string }): this {
-    const { message } = refusal;
-    this.cluster.answers.set(
-      'DRY PATCH',
-      message === undefined
-        ? { ok: true, value: {} }
-        : { ok: false, failure: { kind: 'server-error', status: 500, message } },
-    );
-    return this;
+    this.cluster.answers.set('DRY PATCH', { ok: true, value: {} });
   }
 
   at(offsetMs: number): string {
@@ -62,14 +48,14 @@ export class Situation {
 
   /** A terminating object with these finalizers, the last of them written by this manager. */
   held(type: ResourceType, name: string, given: Held = {}): this {
-    const { finalizers = [FINALIZER], manager = 'widget-operator', more = [], rest = {} } = given;
+    const { finalizers = [FINALIZER], manager = 'widget-operator', rest = {} } = given;
     const fields = Object.fromEntries(finalizers.map((one) => [`v:"${one}"`, {}]));
     this.cluster.object(
       type,
       DEMO,
       name,
       {
-        deletionTimestamp: this.at(given.sinceMs ?? -50_000),
+        deletionTimestamp: this.at(-50_000),
         finalizers,
         managedFields: [
           {
@@ -78,43 +64,10 @@ export class Situation {
             time: this.at(-3_000_000),
             fieldsV1: { 'f:metadata': { 'f:finalizers': fields } },
           },
-          ...more,
         ],
       },
       rest,
     );
-    return this;
-  }
-
-  workload(kind: string, name: string, given: Workload = {}): this {
-    const { account = 'default', replicas = 1, program = name, namespace = OPS } = given;
-    const { creationTimestamp = this.at(-3_600_000) } = given;
-    this.cluster.put(`/apis/apps/v1/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`, {
-      metadata: { namespace, name, uid: `uid-${namespace}-${name}`, creationTimestamp },
-      spec: {
-        replicas,
-        template: {
-          spec: { serviceAccountName: account, containers: [{ name: program, image: program }] },
-        },
-      },
-      status: { replicas, readyReplicas: replicas },
-    });
-    return this;
-  }
-
-  /** A ClusterRole with a rule for widgets, bound to the subject. */
-  grant(subject: JsonObject, given: Grant = {}): this {
-    const { verbs = ['get', 'list', 'watch', 'update', 'patch'], groups = ['example.com'] } = given;
-    const { resources = ['widgets', 'widgets/status'], name = 'widgets' } = given;
-    this.cluster.put(`${RBAC}/clusterroles/${name}`, {
-      metadata: { name },
-      rules: [{ apiGroups: groups, resources, verbs }],
-    });
-    this.cluster.put(`${RBAC}/clusterrolebindings/${name}`, {
-      metadata: { name },
-      roleRef: { kind: 'ClusterRole', name },
-      subjects: [subject],
-    });
     return this;
   }
 
@@ -142,29 +95,5 @@ export class Situation {
 export interface Held {
   finalizers?: string[];
   manager?: string;
-  sinceMs?: number;
-  /** Further managedFields. */
-  more?: JsonObject[];
   rest?: JsonObject;
 }
-
-interface Workload {
-  creationTimestamp?: string;
-  account?: string;
-  replicas?: number;
-  program?: string;
-  namespace?: string;
-}
-
-export interface Grant {
-  verbs?: string[];
-  groups?: string[];
-  resources?: string[];
-  name?: string;
-}
-
-export const account = (name: string, namespace = OPS): JsonObject => ({
-  kind: 'ServiceAccount',
-  namespace,
-  name,
-});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { arrayAt, type JsonObject, stringAt, stringsAt } from '../../src/base/json.ts';
+import { arrayAt, type JsonObject, stringAt } from '../../src/base/json.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
@@ -106,19 +106,6 @@ describe('objects', () => {
     ]);
   });
 
-  test('other finalizers remain; a duplicate entry is removed by one patch', async () => {
-    const situation = held().held(WIDGETS, 'db', {
-      finalizers: ['a.io/x', FINALIZER, 'b.io/y', FINALIZER],
-    });
-    const { one } = await force(situation);
-    expect(situation.cluster.writes).toHaveLength(1);
-    expect(stringsAt(situation.cluster.peek(pathOf('db')), 'metadata', 'finalizers')).toEqual([
-      'a.io/x',
-      'b.io/y',
-    ]);
-    expect(one.outcome).toBe('stuck');
-  });
-
   test('those that are queued behind a pod are freed once they are terminating', async () => {
     const situation = new Situation().held(PODS, 'web');
     const finalizers = [FINALIZER];
@@ -145,21 +132,6 @@ describe('objects', () => {
       expect.stringMatching(/never-rests .*: not done: 422 .*\(tried twice\)$/),
     ]);
     expect(situation.cluster.writes).toHaveLength(2 + 2);
-  });
-
-  test.each<[string, (situation: Situation) => unknown]>([
-    [
-      'another object has the name',
-      (s) => s.cluster.object(WIDGETS, DEMO, 'db', { uid: 'new', finalizers: [FINALIZER] }),
-    ],
-    ['the object is gone', (s) => s.cluster.drop(pathOf('db'))],
-    ['the finalizer is gone', (s) => s.held(WIDGETS, 'db', { finalizers: ['x.io/y'] })],
-  ])('if %s after an error, the change counts as made by the request', async (_, change) => {
-    const situation = held('db');
-    situation.cluster.beforeWrite = () => change(situation);
-    const { one } = await force(situation);
-    expect(situation.cluster.writes).toEqual([expect.stringMatching(/ (?:422|404)$/)]);
-    expect(results(one)).toEqual([expect.stringMatching(AS_OURS)]);
   });
 
   /** A proxy sends the request twice, or answers in the server's place: the change is made, and the gate reads an error. */
@@ -435,16 +407,6 @@ describe('the namespace itself', () => {
     const { one } = await force(situation, { 'force-finalize': 'namespace' }, { announce });
     expect(situation.cluster.writes).toEqual([]);
     expect(refusals(one)).toContain('content remains: Widget late (x.io/y)');
-  });
-
-  test('content prevents the removal also if its server omits the namespace', async () => {
-    const situation = new Situation();
-    const announce = async (): Promise<void> => {
-      situation.cluster.object(WIDGETS, DEMO, 'late', { namespace: null });
-    };
-    const { one } = await force(situation, { 'force-finalize': 'namespace' }, { announce });
-    expect(situation.cluster.writes).toEqual([]);
-    expect(refusals(one)).toContain('content remains: Widget late');
   });
 
   test('is not gone if the address leads to another cluster after the write', async () => {

@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/base/json.ts';
 import { collectionPath } from '../../src/kubernetes/paths.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
-  CONFLICT,
   FORBIDDEN,
   pathOf,
   REFUSED,
@@ -50,15 +48,6 @@ describe('delete', () => {
     expect(causes(result)).toEqual(['owner-unknown']);
   });
 
-  test('deletes a namespace that changes all the time', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO, { active: true });
-    cluster.beforeWrite = () => cluster.namespace(DEMO, { active: true });
-    clock.at(30_000, () => cluster.remove(DEMO));
-    expect((await runOne(DELETE)).outcome).toBe('deleted');
-    expect(cluster.mutations).toHaveLength(1);
-  });
-
   test('never deletes a new namespace with the same name', async () => {
     const { cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
@@ -66,18 +55,6 @@ describe('delete', () => {
     const result = await runOne(DELETE);
     expect(result.outcome).toBe('recreated');
     expect(pins(cluster.mutations).map(({ uid }) => uid)).toEqual([`uid-of-${DEMO}`]);
-  });
-
-  test('a namespace that is deleted at once is reported in correct sentences', async () => {
-    const { cluster, lines, runOne } = stage();
-    cluster.namespace(DEMO, { active: true });
-    cluster.beforeWrite = () => cluster.remove(DEMO);
-    const result = await runOne(DELETE);
-    expect(result.outcome).toBe('deleted');
-    expect(result.deletionTimestamp).toBeUndefined();
-    expect(`${lines.join('\n')}\n${JSON.stringify(result.timeline)}`).not.toMatch(
-      /since (?:,|"|$|undefined)/m,
-    );
   });
 
   test('after a lost answer the namespace is read, and the DELETE is not sent again', async () => {
@@ -103,21 +80,6 @@ describe('delete', () => {
     clock.at(20_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
     expect(cluster.mutations).toHaveLength(1);
-  });
-
-  test('a conflict of an old server means that the namespace is being deleted', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace(DEMO, { active: true });
-    cluster.beforeWrite = () => cluster.namespace(DEMO);
-    cluster.answers.set(
-      `DELETE ${PATH}`,
-      readFailed({
-        ...CONFLICT,
-        message: '409 Conflict: The system is ensuring all content is removed',
-      }),
-    );
-    clock.at(30_000, () => cluster.remove(DEMO));
-    expect((await runOne(DELETE)).outcome).toBe('deleted');
   });
 
   test.each([
@@ -156,16 +118,6 @@ describe('delete', () => {
     );
   });
 
-  test('that was accepted without effect does not count', async () => {
-    const { cluster, runOne } = stage();
-    cluster.namespace(DEMO, { active: true });
-    cluster.answers.set(
-      `DELETE ${PATH}`,
-      readOk({ kind: 'Status', status: 'Success' } as JsonObject),
-    );
-    expect((await runOne(DELETE)).outcome).toBe('not-terminating');
-  });
-
   test.each([
     'default',
     'kube-system',
@@ -183,14 +135,6 @@ describe('delete', () => {
       code: 'invalid-input',
       message: expect.stringContaining(`namespace "${name}" is never deleted`),
     });
-    expect(cluster.mutations).toEqual([]);
-  });
-
-  test('may wait for a protected namespace that another client deleted', async () => {
-    const { clock, cluster, runOne } = stage();
-    cluster.namespace('openshift-old');
-    clock.at(5_000, () => cluster.remove('openshift-old'));
-    expect((await runOne({ ...DELETE, namespace: 'openshift-old' })).outcome).toBe('deleted');
     expect(cluster.mutations).toEqual([]);
   });
 

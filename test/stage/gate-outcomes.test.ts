@@ -4,8 +4,6 @@ import {
   BROKEN,
   CONFIG_MAPS,
   FORBIDDEN,
-  NOT_FOUND,
-  PODS,
   pathOf,
   REFUSED,
   UNAUTHORIZED,
@@ -67,34 +65,6 @@ describe('deleted', () => {
     });
     // And a second time, since no watch has said it.
     expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 51_000 });
-  });
-
-  test('is noticed by polling within 30 s although the watch reports other namespaces', async () => {
-    const names = ['preview-1', 'preview-2', 'preview-3'];
-    const { clock, cluster, run } = stage(...names);
-    clock.at(31_000, () => {
-      cluster.watchMode = 'silent';
-      cluster.remove('preview-1');
-      cluster.watchMode = 'fed';
-    });
-    clock.at(55_000, () => {
-      cluster.remove('preview-2');
-      cluster.remove('preview-3');
-    });
-    const { namespaces } = await run({ namespace: names.join(',') });
-    expect(namespaces[0]?.outcome).toBe('deleted');
-    expect(namespaces[0]?.elapsedMs).toBeLessThanOrEqual(62_000);
-  });
-
-  test('is reported after a DELETED event as soon as the GET answers again', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    cluster.answers.set(GET, () =>
-      clock.elapsed >= 20_000 && clock.elapsed < 23_000 ? readFailed(REFUSED) : undefined,
-    );
-    clock.at(20_000, () => cluster.remove(DEMO));
-    const { outcome, elapsedMs } = await runOne();
-    expect(outcome).toBe('deleted');
-    expect(elapsedMs).toBeGreaterThanOrEqual(23_000);
   });
 
   test('is reported after a minute without an answer, which is no end', async () => {
@@ -177,13 +147,6 @@ describe('at the start', () => {
       hint: expect.stringMatching(hint),
     });
   });
-
-  test('the run continues if the version cannot be read', async () => {
-    const { cluster, run } = stage();
-    cluster.namespace(DEMO, { active: true });
-    cluster.answers.set('GET /version', readFailed(FORBIDDEN));
-    expect((await run()).cluster.version).toBe('unknown');
-  });
 });
 
 describe('at the timeout', () => {
@@ -197,20 +160,6 @@ describe('at the timeout', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test.each([
-    { of: 'one namespace', names: [DEMO], path: pathOf.all(CONFIG_MAPS, DEMO) },
-    { of: 'all namespaces', names: [DEMO, 'a', 'b'], path: '/api/v1/configmaps' },
-  ])('objects of a list of $of that starts again are counted once', async ({ names, path }) => {
-    const { cluster, run } = stage(...names);
-    cluster.held(CONFIG_MAPS, DEMO, 'precious', 'some.random/finalizer');
-    cluster.restarts.add(path);
-    const { namespaces } = await run({ namespace: names.join(','), timeout: '90s' });
-    expect(cluster.restarts).toEqual(new Set());
-    const { diagnosis } = namespaces.find(({ name }) => name === DEMO) ?? {};
-    const held = diagnosis?.findings.filter(({ code }) => code === 'object-finalizer') ?? [];
-    expect(held.map(({ count = 1 }) => count)).toEqual([1]);
-  });
-
   test('progressing, while the number of objects falls', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     for (let index = 0; index < 20; index++) {
@@ -220,25 +169,6 @@ describe('at the timeout', () => {
     const result = await runOne({ timeout: '60s' });
     expect(result).toMatchObject({ outcome: 'progressing', verdict: 'fail' });
     expect(causes(result)).toEqual(['content-deleting']);
-  });
-
-  test('progressing passes with fail-on: stuck', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    const end = new Date(clock.start + 10 * MINUTES).toISOString();
-    cluster.put('/api/v1/nodes/node-1', {
-      metadata: { name: 'node-1' },
-      status: { conditions: [{ type: 'Ready', status: 'True' }] },
-    });
-    cluster.object(
-      PODS,
-      DEMO,
-      'web',
-      { deletionTimestamp: end, deletionGracePeriodSeconds: 600 },
-      { spec: { nodeName: 'node-1' } },
-    );
-    const result = await runOne({ timeout: '60s', 'fail-on': 'stuck' });
-    expect(result).toMatchObject({ outcome: 'progressing', verdict: 'warn' });
-    expect(causes(result)).toEqual(['pod-grace-period']);
   });
 
   test('inconclusive, when too little can be read', async () => {
@@ -270,34 +200,6 @@ describe('at the timeout', () => {
       return undefined;
     });
     expect((await runOne({ timeout: '60s' })).outcome).toBe('deleted');
-  });
-
-  test('the namespace is examined twice: for comparison, and at the end', async () => {
-    const { cluster, runOne } = stage(DEMO);
-    await runOne({ timeout: '5m' });
-    expect(cluster.requests.filter((line) => line === 'DISCOVER')).toHaveLength(2);
-  });
-
-  test('each change is logged once, and nothing is logged without a change', async () => {
-    const { clock, cluster, lines, runOne } = stage();
-    const remaining = (count: number) => [
-      {
-        type: 'NamespaceContentRemaining',
-        status: 'True',
-        reason: 'SomeResourcesRemain',
-        message: `Some resources are remaining: configmaps. has ${count} resource instances`,
-      },
-    ];
-    cluster.namespace(DEMO, { conditions: remaining(3) });
-    clock.at(60_000, () => cluster.namespace(DEMO, { conditions: remaining(3) }));
-    clock.at(120_000, () => cluster.namespace(DEMO, { conditions: remaining(2) }));
-    clock.at(180_000, () => cluster.remove(DEMO));
-    const result = await runOne();
-    expect(events(result).filter((event) => event.includes('left'))).toEqual([
-      '3 objects left (3 configmaps)',
-      '2 objects left (2 configmaps)',
-    ]);
-    expect(lines.filter((line) => line.includes('2 objects left'))).toHaveLength(1);
   });
 });
 
@@ -376,25 +278,6 @@ describe('cancelled', () => {
     });
     expect(await run()).toMatchObject({ outcome: 'cancelled', verdict: 'fail', namespaces: [] });
   });
-
-  test('during the first examination of a run that does not wait', async () => {
-    const { cluster, cancel, runOne } = stage(DEMO);
-    cluster.answers.set('DISCOVER', () => {
-      cancel.abort();
-      return undefined;
-    });
-    expect((await runOne({ timeout: '0s' })).outcome).toBe('cancelled');
-  });
-
-  test('with several namespaces: each has a result, also one that was deleted before', async () => {
-    const { clock, cluster, cancel, run } = stage(DEMO);
-    cluster.namespace('preview-8');
-    clock.at(10_000, () => cluster.remove('preview-8'));
-    clock.at(20_000, () => cancel.abort());
-    const result = await run({ namespace: `${DEMO},preview-8` });
-    expect(result.namespaces.map(({ outcome }) => outcome)).toEqual(['cancelled', 'deleted']);
-    expect(result).toMatchObject({ outcome: 'cancelled', verdict: 'fail' });
-  });
 });
 
 describe('several namespaces', () => {
@@ -470,10 +353,4 @@ describe('several namespaces', () => {
       });
     },
   );
-});
-
-test('a 404 with a text of another server does not prove that a namespace was deleted', async () => {
-  const { cluster, run } = stage();
-  cluster.answers.set(GET, readFailed({ ...NOT_FOUND, kind: 'unreadable' }));
-  await expect(run()).rejects.toMatchObject({ code: 'kube-unreachable' });
 });

@@ -11,7 +11,7 @@ import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Baseline, NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
 import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
-import { account, CLAIMS, FINALIZER, Situation } from '../stage/force-situation.ts';
+import { CLAIMS, FINALIZER, Situation } from '../stage/force-situation.ts';
 import { DEMO } from '../stage/gate-run.ts';
 
 const LOOK_MS = 30_000;
@@ -71,14 +71,8 @@ const refusals = ({ refused }: ForcePlan): string[] =>
 
 const WIDGET = `widgets.example.com/db ${FINALIZER}`;
 describe('a finalizer', () => {
-  const arranged = (): Situation =>
-    held().grant(account('op')).workload('Deployment', 'widget-operator', {
-      account: 'op',
-      replicas: 0,
-    });
-
   test('is removed if it is written out in full; the plan says what it waits for', async () => {
-    const planned = await plan(arranged(), { policy: { finalizers: [FINALIZER] } });
+    const planned = await plan(held(), { policy: { finalizers: [FINALIZER] } });
     expect(freed(planned)).toContain(WIDGET);
     expect(renderPlan(planned).join('\n')).toMatch(/it waits for: .*widget-operator/);
   });
@@ -86,7 +80,7 @@ describe('a finalizer', () => {
   test.each(['*', '*.example.com/*', `${FINALIZER}*`, 'other.example.org/*'])(
     'is not removed by the pattern %s, which is refused, and the refusal has the value to write',
     async (pattern) => {
-      const planned = await plan(arranged(), { policy: { finalizers: [pattern] } });
+      const planned = await plan(held(), { policy: { finalizers: [pattern] } });
       expect(freed(planned)).not.toContain(WIDGET);
       expect(refusals(planned).join()).toContain(`${pattern} in force-finalizers is a pattern`);
       expect(refusals(planned)).toContainEqual(
