@@ -49,8 +49,9 @@ export function errorCode(error: unknown): string {
 }
 
 export function describeFailure(error: unknown) {
-  if (!(error instanceof ActionError)) return { ...describeInternalError(error), hint: undefined };
-  return { message: error.message, hint: error.hint, frames: [] };
+  return error instanceof ActionError
+    ? { message: error.message, hint: error.hint, frames: [] }
+    : { ...describeInternalError(error), hint: undefined };
 }
 
 /** The message of a mistake may quote any value, a secret among them: only its kind and the frames behind it are shown. */

@@ -60,11 +60,8 @@ const IN_LOGS: readonly Shape[] = [
   ],
 ];
 
-const maskShapes = (text: string, shapes: readonly Shape[]): string =>
-  shapes.reduce((rest, [shape, masked]) => rest.replace(shape, masked), text);
-
-export function maskLogSecrets(text: string): string {
-  return maskShapes(text, IN_LOGS);
+export function maskLogSecrets(text: string, shapes = IN_LOGS): string {
+  return shapes.reduce((rest, [shape, masked]) => rest.replace(shape, masked), text);
 }
 
 /** `onSecret` is called once for every line of a secret: if the runner masked a whole key, ordinary lines would be hidden. */
@@ -83,10 +80,8 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
       secrets = [...all].sort((a, b) => b.length - a.length);
     },
     redact(text) {
-      return maskShapes(
-        secrets.reduce((rest, secret) => rest.replaceAll(secret, MASK), text),
-        SHAPES,
-      );
+      const rest = secrets.reduce((left, secret) => left.replaceAll(secret, MASK), text);
+      return maskLogSecrets(rest, SHAPES);
     },
   };
 }
@@ -115,15 +110,15 @@ export function redactDeep<T>(
   fixed: ReadonlySet<string> = new Set(),
 ): T {
   // The results of many namespaces share most of their texts and objects.
-  const known = new Map<unknown, unknown>();
+  const known = new Map<unknown, unknown>([...fixed].map((word) => [word, word]));
   const clean = (one: unknown): unknown => {
     if (!known.has(one)) known.set(one, cleanNew(one));
     return known.get(one);
   };
   const cleanNew = (one: unknown): unknown => {
-    if (typeof one === 'string') return fixed.has(one) ? one : redact(one);
-    if (typeof one !== 'object' || one === null) return one;
+    if (typeof one === 'string') return redact(one);
     if (Array.isArray(one)) return one.map(clean);
+    if (typeof one !== 'object' || one === null) return one;
     return Object.fromEntries(Object.entries(one).map(([key, item]) => [key, clean(item)]));
   };
   return clean(value) as T;

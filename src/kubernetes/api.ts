@@ -51,10 +51,7 @@ export interface ListOptions extends CallOptions {
   maxItems?: number;
 }
 
-export interface Fold<T> {
-  add(item: JsonObject): void;
-  readonly kept: T;
-}
+export type Fold<T> = { add(item: JsonObject): void; readonly kept: T };
 
 /** Keeps the results of `parse` for each item, which may be none, one or several. */
 export function collectItems<T>(parse: (item: JsonObject) => T | readonly T[]): () => Fold<T[]> {
@@ -64,10 +61,7 @@ export function collectItems<T>(parse: (item: JsonObject) => T | readonly T[]): 
   };
 }
 
-export interface ListResult<T> {
-  kept: T;
-  complete: boolean;
-}
+export type ListResult<T> = { kept: T; complete: boolean };
 
 export interface WatchOptions extends CallOptions {
   fieldSelector?: string;
@@ -75,7 +69,7 @@ export interface WatchOptions extends CallOptions {
   onEvent: (event: WatchEvent) => void;
 }
 
-/** An event of a watch. The object of `ERROR` is a Status. */
+/** The object of `ERROR` is a Status. */
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   object: JsonObject;

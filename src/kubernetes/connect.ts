@@ -1,23 +1,9 @@
-import type { Redactor } from '../base/redact.ts';
-import { type Clock, systemClock } from '../base/time.ts';
+import { systemClock } from '../base/time.ts';
 import type { KubernetesApi } from './api.ts';
-import { chooseProxy } from './connections.ts';
+import { type ConnectOptions, chooseProxy } from './connections.ts';
 import { openHttp } from './http.ts';
-import { findAccess, ownNamespace, type Search } from './kubeconfig.ts';
+import { findAccess, ownNamespace } from './kubeconfig.ts';
 import { keepCredentials } from './login.ts';
-
-export interface ConnectOptions extends Search {
-  redactor: Redactor;
-  debug?: (line: string) => void;
-  userAgent: string;
-  /** Ends a credential plugin that runs while the gate connects. */
-  signal?: AbortSignal;
-
-  /** For tests. */
-  clock?: Clock;
-  random?: () => number;
-  pluginTimeoutMs?: number;
-}
 
 /** Chooses cluster and user and gets the first credentials, without a request to the cluster. */
 export async function connect(options: ConnectOptions): Promise<KubernetesApi> {

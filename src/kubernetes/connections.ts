@@ -4,17 +4,24 @@ import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici'
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
-import { type Access, configError } from './kubeconfig.ts';
+import { type Access, configError, type Search } from './kubeconfig.ts';
 
-export interface Session {
+export interface ConnectOptions extends Search {
+  redactor: Redactor;
+  debug?: (line: string) => void;
+  userAgent: string;
+  /** Ends a credential plugin that runs while the gate connects. */
+  signal?: AbortSignal;
+
+  /** For tests. */
+  clock?: Clock;
+  random?: () => number;
+  pluginTimeoutMs?: number;
+}
+
+export interface Session extends Required<Omit<ConnectOptions, 'signal' | keyof Search>> {
   access: Access;
   env: Environment;
-  redactor: Redactor;
-  debug: (line: string) => void;
-  userAgent: string;
-  clock: Clock;
-  random: () => number;
-  pluginTimeoutMs: number;
   /** Ends plugins, and connections that are still being opened. */
   closing: AbortController;
 }

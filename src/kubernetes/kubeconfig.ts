@@ -39,11 +39,10 @@ export function findAccess(search: Search): Access {
   const { kubeconfig = '', context = '', env, homeDir } = search;
   const named = kubeconfig || (env['KUBECONFIG'] ?? '');
   refuseContent(named);
-  let names = named.split(delimiter).filter(Boolean);
-  if (named === '') names = [join(homeDir, '.kube', 'config')];
+  let names = named === '' ? [join(homeDir, '.kube', 'config')] : named.split(delimiter);
   // Nothing else expands the tilde in `with:` of a workflow or in `--kubeconfig=~/x`.
   if (kubeconfig !== '') names = [kubeconfig.replace(/^~(?=[/\\])/, homeDir)];
-  const files = [...new Set(names.map((name) => resolve(name)))];
+  const files = [...new Set(names.filter(Boolean).map((name) => resolve(name)))];
   const found = files.flatMap((file) => readKubeconfig(file) ?? []);
   if (found.some(({ config }) => config.contexts.length > 0)) return chooseAccess(found, context);
   // A file that is named stands for its cluster. In the cluster of this pod the namespace would not exist, and the
@@ -118,8 +117,8 @@ const UNSUPPORTED = ['auth-provider', 'username', 'as-uid', 'as-groups', 'as-use
 /** Chooses among the entries of all files. The first that has a name wins, and entries are never mixed. */
 function chooseAccess(found: readonly Kubeconfig[], asked: string): Access {
   const source = found.map(({ file }) => file).join(', ');
-  const first = found.find(({ config }) => config.currentContext);
-  const name = asked || (first?.config.currentContext ?? '');
+  const [current = ''] = found.flatMap(({ config }) => config.currentContext || []);
+  const name = asked || current;
   const contexts = found.flatMap(({ config }) => config.contexts);
   const context = contexts.find((one) => one.name === name);
   if (context === undefined) {
@@ -191,8 +190,14 @@ function podAccess({ root = '' }: Search): Access {
   const cluster = config.getCurrentCluster() as Cluster;
   const user = config.getCurrentUser() as User;
   const server = safeUrl(cluster.server, cluster.name);
-  const source = "the pod's service account";
-  return { source, context: 'in-cluster', server, cluster, user, proxyUrl: '' };
+  return {
+    source: "the pod's service account",
+    context: 'in-cluster',
+    server,
+    cluster,
+    user,
+    proxyUrl: '',
+  };
 }
 
 /** A kubeconfig may name the surrounding cluster by the address of a gateway: it does not show whether both are the same. */

@@ -21,10 +21,9 @@ export async function listPages<T>(
 ): Promise<Read<ListResult<T>>> {
   const { labelSelector, fieldSelector, limit = PAGE_SIZE, maxItems = Infinity } = options;
   const accept = options.metadataOnly === true ? METADATA_ONLY : PLAIN_JSON;
-  let room = maxItems;
-  let hasRestarted = false;
+  let [room, fold] = [maxItems, begin()];
   let token: string | undefined;
-  let fold = begin();
+  let hasRestarted = false;
   for (;;) {
     const query = { limit: Math.min(limit, room), continue: token, labelSelector, fieldSelector };
     const answer = await get(withQuery(path, query), accept);
@@ -32,9 +31,8 @@ export async function listPages<T>(
       // The continue token has expired. A second restart would probably fail in the same way.
       if (answer.failure.status !== 410 || token === undefined || hasRestarted) return answer;
       hasRestarted = true;
-      room = maxItems;
       token = undefined;
-      fold = begin();
+      [room, fold] = [maxItems, begin()];
       continue;
     }
     const page = answer.value;

@@ -30,18 +30,13 @@ export function keepCredentials(session: Session) {
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
 
-  const logInAgain = async (): Promise<Login> => {
-    try {
-      login = await logIn(session, login);
-      return login;
-    } finally {
-      running = undefined;
-    }
-  };
   /** Once for all concurrent calls, so that sixty calls do not start sixty logins. */
-  const renew = (): Promise<Login> => {
-    running ??= logInAgain();
-    return running;
+  const renew = async (): Promise<Login> => {
+    running ??= logIn(session, login).finally(() => {
+      running = undefined;
+    });
+    login = await running;
+    return login;
   };
   return {
     async current(): Promise<Login> {
@@ -113,7 +108,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     );
   }
   const now = clock.now();
-  const expiresAt = plugin?.expiresAt ?? Number.POSITIVE_INFINITY;
+  const expiresAt = plugin?.expiresAt ?? Infinity;
   // At most half of the lifetime: otherwise every call would start the plugin.
   const margin = Math.min(RENEW_BEFORE_MS, Math.max(0, (expiresAt - now) / 2));
   return {

@@ -1,7 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { ActionError, errorCode } from '../base/errors.ts';
-import { arrayAt, type JsonObject, parseObject, stringAt, stringsAt } from '../base/json.ts';
+import {
+  arrayAt,
+  type Json,
+  type JsonObject,
+  parseObject,
+  stringAt,
+  stringsAt,
+} from '../base/json.ts';
 import { createRedactor } from '../base/redact.ts';
 import { plainText, shortQuote } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
@@ -15,12 +22,7 @@ const MAX_SHOWN_CHARS = 600;
 /** Then the output is closed: a helper that the plugin left behind may keep it open. */
 const LEFTOVER_MS = 500;
 
-interface Credential {
-  token: string | undefined;
-  cert: string | undefined;
-  key: string | undefined;
-  expiresAt: number;
-}
+type Credential = Record<'token' | 'cert' | 'key', string | undefined> & { expiresAt: number };
 
 /**
  * Runs a credential plugin. ExecAuth of client-node has no time limit, leaves standard input open, does not set
@@ -102,14 +104,12 @@ function readCredential(stdout: string): Credential | undefined {
   const [cert, key] = [text('clientCertificateData'), text('clientKeyData')];
   if (token === undefined && (cert === undefined || key === undefined)) return undefined;
   const ends = Date.parse(text('expirationTimestamp') ?? '');
-  return { token, cert, key, expiresAt: Number.isNaN(ends) ? Number.POSITIVE_INFINITY : ends };
+  return { token, cert, key, expiresAt: Number.isNaN(ends) ? Infinity : ends };
 }
 
 function variablesOf(exec: JsonObject): [string, string][] {
-  return arrayAt(exec, 'env').map((one) => [
-    stringAt(one, 'name') ?? '',
-    stringAt(one, 'value') ?? '',
-  ]);
+  const textOf = (one: Json, key: string): string => stringAt(one, key) ?? '';
+  return arrayAt(exec, 'env').map((one) => [textOf(one, 'name'), textOf(one, 'value')]);
 }
 
 /** Variables that contain a secret and not the path of one. */

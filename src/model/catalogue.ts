@@ -8,7 +8,7 @@ import entries from './finalizers.json' with { type: 'json' };
 export interface CatalogueEntry {
   /** `*` stands for any text. */
   match: string;
-  /** Kinds that carry it; `*` is any kind, `*.group` any kind of that API group. */
+  /** Kinds; `*` is any kind, `*.group` any kind of that API group. */
   on: string[];
   /** The scope of its objects; `namespace` is the Namespace object itself. */
   scope: 'namespaced' | 'cluster' | 'namespace';
@@ -19,14 +19,12 @@ export interface CatalogueEntry {
   anyController?: true;
   /** All that the owner creates or reads in the namespace before. Absent: it may need anything that the object names. */
   needs?: CleanupNeed[];
-  /** The owner also removes the finalizer of an object that is paused or suspended. */
   actsWhenPaused?: true;
   protects: string;
   leakIfRemoved: string;
   remedy: string;
   /** The part of the remedy that remains if the owner is not installed. Empty: nothing; absent: all of it. */
   withoutOwner?: string;
-  /** The order of deletion that avoids the hang: it helps the next time. */
   prevention?: string;
   /** The product's own way to delete the object and keep what it stands for: a merge patch, and what then stays. */
   escape?: { patch: object; namespaced?: object; leaves: string };
@@ -40,7 +38,6 @@ export interface CatalogueEntry {
  */
 export interface CleanupNeed {
   action: 'create' | 'read';
-  /** `*` stands for any text. */
   group: string;
   kind: string;
   /** The purpose of the object, as the continuation of a sentence. */

@@ -38,13 +38,8 @@ export interface ReadFailure {
 export const ADMISSION =
   /failed calling webhook |admission webhook .* (?:denied the request|attempted to modify)|olicy '.*' denied request|forbidden: expression '/s;
 
-export function readOk<T>(value: T): Read<T> {
-  return { ok: true, value };
-}
-
-export function readFailed<F extends ReadFailure>(failure: F): { ok: false; failure: F } {
-  return { ok: false, failure };
-}
+export const readOk = <T>(value: T): Read<T> => ({ ok: true, value });
+export const readFailed = <F extends ReadFailure>(failure: F) => ({ ok: false as const, failure });
 
 export function valueIn<T>(read: Read<T> | undefined): T | undefined {
   return read?.ok === true ? read.value : undefined;

@@ -53,15 +53,13 @@ function plural(kind: string): string {
   return kind.endsWith('y') ? `${kind.slice(0, -1)}ies` : `${kind}s`;
 }
 
+const ADMISSION = 'admissionregistration.k8s.io/v1';
+const isOptional = true;
 const workloads = (apiVersion: string, kind: string) =>
   source(apiVersion, kind, workloadFacts(apiVersion, kind));
 const webhooks = (kind: string) => source(ADMISSION, kind, webhookFacts(kind));
-const isOptional = true;
 const policies = (kind: string) => source(ADMISSION, kind, policyFacts(kind), { isOptional });
-const policyBindings = (kind: string) =>
-  source(ADMISSION, kind, policyBindingFacts, { isOptional });
-
-const ADMISSION = 'admissionregistration.k8s.io/v1';
+const bindings = (kind: string) => source(ADMISSION, kind, policyBindingFacts, { isOptional });
 const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
 const RBAC = 'rbac.authorization.k8s.io/v1';
 export const POD_SOURCE = source('v1', 'Pod', podFacts, { label: 'pods' });
@@ -75,9 +73,9 @@ export const CLUSTER_SOURCES = {
   validatingWebhooks: webhooks('ValidatingWebhookConfiguration'),
   mutatingWebhooks: webhooks('MutatingWebhookConfiguration'),
   validatingPolicies: policies('ValidatingAdmissionPolicy'),
-  validatingPolicyBindings: policyBindings('ValidatingAdmissionPolicyBinding'),
+  validatingPolicyBindings: bindings('ValidatingAdmissionPolicyBinding'),
   mutatingPolicies: policies('MutatingAdmissionPolicy'),
-  mutatingPolicyBindings: policyBindings('MutatingAdmissionPolicyBinding'),
+  mutatingPolicyBindings: bindings('MutatingAdmissionPolicyBinding'),
   deployments: workloads('apps/v1', 'Deployment'),
   statefulSets: workloads('apps/v1', 'StatefulSet'),
   daemonSets: workloads('apps/v1', 'DaemonSet'),
@@ -92,7 +90,12 @@ export const CLUSTER_SOURCES = {
   leases: source('coordination.k8s.io/v1', 'Lease', leaseFacts, {
     fieldSelector: 'metadata.namespace!=kube-node-lease',
   }),
-  conversions: source(...CRDS, conversionFacts, { limit: 50 }),
+  // CRDs with a conversion webhook.
+  conversions: source(
+    ...CRDS,
+    (item) => [definitionDetail(item)].filter((one) => one.conversionService !== undefined),
+    { limit: 50 },
+  ),
   // OLM copies each ClusterServiceVersion into every namespace.
   clusterServiceVersions: source('operators.coreos.com/v1alpha1', CSV, clusterServiceVersionFacts, {
     ...{ labelSelector: '!olm.copiedFrom', limit: 50, isOptional },
@@ -102,10 +105,6 @@ export const CLUSTER_SOURCES = {
     ...{ label: 'nodes', limit: 1, maxItems: 1 },
   }),
 };
-
-function conversionFacts(item: JsonObject) {
-  return [definitionDetail(item)].filter((one) => one.conversionService !== undefined);
-}
 
 export const NAMESPACE_SOURCES = {
   roles: source(RBAC, 'Role', roleFacts),

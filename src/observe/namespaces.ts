@@ -1,7 +1,7 @@
 import { collectItems } from '../kubernetes/api.ts';
 import { namespacePath } from '../kubernetes/paths.ts';
 import { type NamespaceFacts, namespaceFacts } from '../model/facts/metadata.ts';
-import { type Read, readFailed, readOk } from '../model/read.ts';
+import { type Read, readFailed, readOk, valueIn } from '../model/read.ts';
 import { listTogether, MAX_SINGLE_READS, type Reading } from './collections.ts';
 
 export const NAMESPACES_PATH = '/api/v1/namespaces';
@@ -26,15 +26,11 @@ export async function readNamespaces(
 ): Promise<Map<string, Read<NamespaceFacts | undefined>>> {
   const names = new Set(wanted.map(({ name }) => name));
   const begin = collectItems((item) => [namespaceFacts(item)].filter((one) => names.has(one.name)));
-  const page = { limit: 500 };
-  const many = wanted.length;
-  const whole = await listTogether(NAMESPACES_PATH, many, MAX_SINGLE_READS, begin, page, deps);
-  if (!whole.ok && whole.failure.kind !== 'forbidden') {
+  const [many, few, page] = [wanted.length, MAX_SINGLE_READS, { limit: 500 }];
+  const whole = await listTogether(NAMESPACES_PATH, many, few, begin, page, deps);
+  if (!whole.ok && whole.failure.kind !== 'forbidden')
     return new Map(wanted.map(({ name }) => [name, whole]));
-  }
-  const listed = new Map(
-    (whole.ok && whole.value ? whole.value : []).map((one) => [one.name, one]),
-  );
+  const listed = new Map((valueIn(whole) ?? []).map((one) => [one.name, one]));
   const found = wanted.map(async ({ name, uid }) => {
     const facts = listed.get(name);
     const isMeant = facts !== undefined && facts.uid !== '' && (uid ?? facts.uid) === facts.uid;

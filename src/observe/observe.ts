@@ -5,7 +5,7 @@ import { isPathSegment, objectPath } from '../kubernetes/paths.ts';
 import { definitionDetail, nodeFacts } from '../model/facts/cluster.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
-import { itemsIn, type Read, readFailed, readOk } from '../model/read.ts';
+import { itemsIn, type Read, readFailed, readOk, valueIn } from '../model/read.ts';
 import {
   type Baseline,
   type Discovery,
@@ -64,22 +64,15 @@ export async function observe(
   const { api, signal } = deps;
   const takenAt = serverTimestamp(deps);
   const discovery = await api.discover({ signal });
-  const types = discovery.ok ? discovery.value.types : [];
+  const types = valueIn(discovery)?.types ?? [];
   const snapshots = namespaces.map(
     (namespace): Snapshot => ({
       takenAt,
       namespace,
       discovery,
-      content: [],
-      pods: NO_PODS,
-      cluster: {},
-      places: dictionary(),
-      nodes: dictionary(),
-      definitions: dictionary(),
-      details: dictionary(),
-      partners: dictionary(),
-      trials: dictionary(),
-      unread: unreadDiscovery(discovery),
+      ...{ content: [], pods: NO_PODS, cluster: {}, places: dictionary(), nodes: dictionary() },
+      ...{ definitions: dictionary(), details: dictionary(), partners: dictionary() },
+      ...{ trials: dictionary(), unread: unreadDiscovery(discovery) },
     }),
   );
   await readNamespaceContents(snapshots, types, deps);

@@ -1,18 +1,14 @@
 import { type JsonObject, stringAt, stringsAt } from '../base/json.ts';
 import type { Fold, ListResult } from '../kubernetes/api.ts';
-import {
-  finalizerWriters,
-  objectFacts,
-  type ResourceType,
-  typeName,
-} from '../model/facts/metadata.ts';
-import type { PodFacts } from '../model/facts/workloads.ts';
+import { finalizerWriters, objectFacts, typeName } from '../model/facts/metadata.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import {
   type ContentCount,
   MAX_EXAMPLES,
   MAX_PODS,
   type ObjectGroup,
+  type PodFacts,
+  type ResourceType,
   type Snapshot,
 } from '../model/snapshot.ts';
 import { POD_SOURCE } from '../model/sources.ts';

@@ -5,7 +5,8 @@ import { onTestFinished } from 'vitest';
 import { createRedactor } from '../../src/base/redact.ts';
 import type { Clock } from '../../src/base/time.ts';
 import type { KubernetesApi } from '../../src/kubernetes/api.ts';
-import { type ConnectOptions, connect } from '../../src/kubernetes/connect.ts';
+import { connect } from '../../src/kubernetes/connect.ts';
+import type { ConnectOptions } from '../../src/kubernetes/connections.ts';
 import type { Read, ReadFailure } from '../../src/model/read.ts';
 
 /** Creates a folder that is deleted at the end of the test. */

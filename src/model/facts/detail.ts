@@ -17,15 +17,15 @@ export type ObjectDetail = Pick<Detail, 'conditions' | 'texts' | 'references'> &
 
 /** A reference to another object. Without a namespace the object is cluster-scoped or in the same namespace. */
 export interface Reference {
-  group: string | undefined;
+  group?: string | undefined;
   kind: string;
-  namespace: string | undefined;
+  namespace?: string | undefined;
   name: string;
-  uid?: string;
+  uid?: string | undefined;
   /** Path of the field: `status.boundVolumeSnapshotContentName`. */
   field: string;
   /** The field is a manifest: the controller of the object makes and deletes the other one. */
-  isMade?: boolean;
+  isMade?: boolean | undefined;
   /** The field is an address, by which a program calls the Service. */
   isAddress?: boolean;
 }
@@ -242,13 +242,12 @@ const INPUT_KINDS: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount']
  * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of a claim.
  */
 function referencesIn({ field, key, value }: Place): Reference[] {
-  const reference = (kind?: string, name?: string, more: Partial<Reference> = {}): Reference[] =>
-    kind && name ? [{ group: undefined, kind, namespace: undefined, name, field, ...more }] : [];
   if (typeof value === 'string') {
     const [, bound] = /^bound([A-Z]\w*)Name$/.exec(key) ?? [];
     const claimed = field === 'spec.volumeName' ? 'PersistentVolume' : undefined;
     const named = /(?:Name|Ref|Secret|ConfigMap)$/.test(key) ? kindOfKey(key) : undefined;
-    return reference(bound ?? claimed ?? named, value);
+    const kind = bound ?? claimed ?? named;
+    return kind && value ? [{ kind, name: value, field }] : [];
   }
   const made = valueAt(value, 'metadata');
   const apiVersion = stringAt(value, 'apiVersion');
@@ -258,21 +257,18 @@ function referencesIn({ field, key, value }: Place): Reference[] {
   const last = field.slice(field.lastIndexOf('.') + 1);
   // Such a name is a reference under any key: `status.reservedFor` of a ResourceClaim.
   const isNamed =
-    uid !== undefined ||
-    INPUT_KINDS.includes(given ?? '') ||
-    (field.startsWith('status.') && given);
+    uid ?? (INPUT_KINDS.includes(given ?? '') || (field.startsWith('status.') && given));
   if (!isMade && !isNamed && !REFERENCE.test(last)) return [];
   // AWS controllers for Kubernetes write `vpcRef: {from: {name}}`.
   const named = isMade ? made : (valueAt(value, 'from') ?? value);
   // `tokenRef: {name, key}` selects a key of a Secret.
   const keyed = stringAt(value, 'key') === undefined ? undefined : 'Secret';
   const kind = given ?? stringAt(value, 'resource') ?? kindOfKey(last, keyed);
-  return reference(kind, stringAt(named, 'name'), {
-    group: apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion),
-    namespace: stringAt(named, 'namespace'),
-    ...(uid !== undefined && { uid }),
-    ...(isMade && { isMade }),
-  });
+  const name = stringAt(named, 'name');
+  if (!kind || !name) return [];
+  const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
+  const namespace = stringAt(named, 'namespace');
+  return [{ group, kind, namespace, name, field, uid, isMade: isMade || undefined }];
 }
 
 /** Returns the kind of object that a key names: `credentialsSecretName`, or `providerConfigRef`, if the server has such a kind. */

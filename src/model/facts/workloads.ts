@@ -23,7 +23,6 @@ import {
 import { templateFacts } from './programs.ts';
 import { at, PLACED, shape } from './shape.ts';
 
-/** A container of a pod, whose log can be read, and its last crash. */
 type Run = { name: string; crashedAt?: string | undefined; restarts?: number };
 
 const podState = shape({
@@ -33,6 +32,7 @@ const podState = shape({
   nodeName: at.textIfAny('spec.nodeName'),
   deletionGracePeriodSeconds: at.number('metadata.deletionGracePeriodSeconds'),
   graceSeconds: at.number('spec.terminationGracePeriodSeconds'),
+  /** They have logs; of each its last crash. */
   containers: (pod): Run[] | undefined =>
     arrayAt(pod, 'spec', 'containers').map((container) => {
       const name = stringAt(container, 'name') ?? '';
@@ -153,20 +153,15 @@ function replicasOf(object: JsonObject, kind: string, conditions: Condition[]): 
     ({ type, status }) => /^(Complete|Failed)$/.test(type) && status === 'True',
   );
   const isOff = valueAt(object, 'spec', 'suspend') === true || (kind === 'Job' && isOver);
-  const count = (unset: number, part: string, field: string): number =>
-    numberAt(object, part, field) ?? unset;
-  const ofKind: Record<string, () => [number, number]> = {
-    // A CronJob between two runs counts as ready.
-    CronJob: () => [1, isOff ? 0 : 1],
-    DaemonSet: () => [
-      count(0, 'status', 'desiredNumberScheduled'),
-      count(0, 'status', 'numberReady'),
-    ],
-    Job: () => [count(1, 'spec', 'parallelism'), count(0, 'status', 'ready')],
-  };
-  const [wanted, ready] = ofKind[kind]?.() ?? [
-    count(1, 'spec', 'replicas'),
-    count(0, 'status', 'readyReplicas'),
-  ];
-  return [isOff ? 0 : wanted, ready];
+  const { spec, status } = object;
+  const one = isOff ? 0 : 1;
+  // A CronJob between two runs counts as ready.
+  if (kind === 'CronJob') return [one, one];
+  const [wanted, ready] =
+    kind === 'DaemonSet'
+      ? [numberAt(status, 'desiredNumberScheduled') ?? 0, numberAt(status, 'numberReady')]
+      : kind === 'Job'
+        ? [numberAt(spec, 'parallelism'), numberAt(status, 'ready')]
+        : [numberAt(spec, 'replicas'), numberAt(status, 'readyReplicas')];
+  return [isOff ? 0 : (wanted ?? 1), ready ?? 0];
 }
