@@ -1,7 +1,7 @@
 import { ActionError } from '../base/errors.ts';
 import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import { ADMISSION, type ReadFailure } from '../model/read.ts';
+import { ADMISSION } from '../model/read.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { readBaselines } from '../observe/observe.ts';
@@ -49,12 +49,8 @@ async function deleteContent(targets: readonly Existing[], run: Run): Promise<Ta
 
 const MAX_TRIES = 3;
 const RETRY_MS = 2_000;
+/** The request may have been processed, or may be accepted when it is sent again. */
 const UNSURE = /^(?:server-error|timeout|network|throttled|unreadable)$/;
-
-/** Reports whether the request may have been processed, or may be accepted when it is sent again. */
-function isUnsure({ kind, message }: ReadFailure): boolean {
-  return UNSURE.test(kind) && !ADMISSION.test(message);
-}
 
 /** Of exactly the namespace that was read. A request whose effect is unknown is sent again; the wait decides the rest. */
 async function requestDeletion(target: Existing, run: Run, dryRun = false): Promise<Target> {
@@ -78,8 +74,9 @@ async function requestDeletion(target: Existing, run: Run, dryRun = false): Prom
       const read = { ...target, first: now.value };
       // The answer may have been lost, or another client may have been faster.
       if (sent.ok || now.value.deletionTimestamp !== undefined) return read;
-      const refusal = `${dryRun ? context : ''}${sent.failure.message}`;
-      if (isLast || !isUnsure(sent.failure)) return { ...read, refusal };
+      const { kind, message } = sent.failure;
+      const isUnsure = UNSURE.test(kind) && !ADMISSION.test(message);
+      if (isLast || !isUnsure) return { ...read, refusal: `${dryRun ? context : ''}${message}` };
     }
     await clock.sleep(RETRY_MS, signal);
   }

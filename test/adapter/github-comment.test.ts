@@ -156,20 +156,6 @@ describe('whose comment it is', () => {
     ]);
   });
 
-  test('it is found among 250 others, and 300 copies of it cost one request', async () => {
-    const github = await serveGithub();
-    const mallory = { login: 'mallory', type: 'User' };
-    for (let at = 0; at < 250; at++) github.addComment(PULL_REQUEST, `chatter ${at}`, mallory);
-    await report(github, RED);
-    const copy = github.commentsOn(PULL_REQUEST).at(-1)?.body ?? '';
-    for (let at = 0; at < 300; at++) github.addComment(PULL_REQUEST, copy, mallory);
-    const before = github.requests.length;
-    await report(github, GREEN, { run: { id: 9_001 } });
-    const asked = github.requests.slice(before).filter(({ path }) => path === '/graphql');
-    expect(asked).toHaveLength(1);
-    expect(headline(github.commentsOn(PULL_REQUEST)[250]?.body ?? '')).toContain('✅');
-  });
-
   test.each([
     { what: 'nothing', state: '' },
     { what: 'no JSON', state: 'bm9uc2Vuc2U=' },

@@ -85,17 +85,6 @@ test('a call ends within its limit while its connection is still being opened', 
   expect(failureIn(await call).kind).toBe('aborted');
 });
 
-describe('a host that does not answer at all', () => {
-  // 192.0.2.0/24 is for documentation: nobody answers there.
-  test('ends the call within its limit, and leaves nothing behind after closing', async () => {
-    const api = await connectTo('https://192.0.2.7');
-    const result = failureIn(await api.get(PATH, { retries: 0, timeoutMs: 50 }));
-    expect(['timeout', 'network']).toContain(result.kind);
-    await api.close();
-    await expect.poll(() => process.getActiveResourcesInfo()).not.toContain('TCPSocketWrap');
-  });
-});
-
 describe('connections', () => {
   test('sixty calls share eight of them', async () => {
     const server = await startServer((request, response) => {

@@ -1,9 +1,8 @@
-import { createServer } from 'node:tls';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { base64, createAuthority, issue, type KeyPair } from '../stub/certificates.ts';
 import { connectTo, failureIn, temporaryFolder, valueIn, writeFile } from './connect-to.ts';
 import { json, namespace } from './servers/answers.ts';
-import { endServer, listen, startServer, trackSockets } from './servers/http-server.ts';
+import { startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';
 const answer = json(namespace('demo'));
@@ -108,25 +107,4 @@ describe('a client certificate', () => {
       message: expect.stringMatching(/^the certificates of context "x" cannot be used: /),
     });
   });
-});
-
-test('HTTP/2 is not offered, and connections are kept alive with TLS too', async () => {
-  const offered: (string | false | null)[] = [];
-  const server = createServer({ ...serverPair, ALPNProtocols: ['h2', 'http/1.1'] }, (socket) => {
-    offered.push(socket.alpnProtocol);
-    const body = JSON.stringify(namespace('demo'));
-    socket.on('error', () => undefined);
-    socket.on('data', () =>
-      socket.write(
-        `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-      ),
-    );
-  });
-  const sockets = trackSockets(server);
-  const port = await listen(server);
-  onTestFinished(() => endServer(server, sockets.open));
-  const api = await connectTo(`https://127.0.0.1:${port}`, { cluster: trusting(authority) });
-  for (let call = 0; call < 5; call++) valueIn(await api.get(PATH));
-  expect(new Set(offered)).toEqual(new Set(['http/1.1']));
-  expect(offered.length).toBeLessThan(5);
 });

@@ -129,13 +129,3 @@ test('no event is passed on after the signal aborted', async () => {
   expect(valueIn(end)).toBeUndefined();
   expect(events).toHaveLength(1);
 });
-
-test('closing ends an open watch', async () => {
-  const server = await startServer((_request, response) => accept(response));
-  const api = await connectTo(server.url);
-  const end = await api.watch(PATH, {
-    onOpen: () => void api.close(),
-    onEvent: () => undefined,
-  });
-  expect(valueIn(end)).toBeUndefined();
-});

@@ -315,23 +315,6 @@ describe('time', () => {
     expect(text).toContain('interrupted while it was being sent: it may have been done');
     expect(text).toContain('not done: the run was cancelled');
   });
-
-  test('namespaces are forced at the same time: a slow one does not delay another', async () => {
-    const OTHER = 'preview-8';
-    const situation = new Situation();
-    const { cluster } = situation;
-    for (let index = 0; index < 2_000; index++) situation.held(WIDGETS, `w-${index}`);
-    cluster.namespace(OTHER, {});
-    const metadata = { deletionTimestamp: situation.at(-50_000), finalizers: [FINALIZER] };
-    cluster.object(WIDGETS, OTHER, 'only', metadata);
-    cluster.slownessMs = 2_000;
-    const { run } = await force(situation, {}, { namespaces: [DEMO, OTHER] });
-    expect(run.namespaces.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual([
-      `${DEMO} stuck`,
-      `${OTHER} forced`,
-    ]);
-    expect(situation.clock.elapsed).toBeLessThanOrEqual(TIMEOUT_MS + BUDGET_MS);
-  });
 });
 
 describe('overdue pods', () => {

@@ -162,19 +162,6 @@ describe('delete', () => {
     expect(cluster.mutations).toHaveLength(1);
   });
 
-  test('of several namespaces: each is requested once and waited for', async () => {
-    const { clock, cluster, run } = stage();
-    for (const name of ['a', 'b']) {
-      cluster.namespace(name, { active: true });
-      clock.at(20_000, () => cluster.remove(name));
-    }
-    expect((await run({ ...DELETE, namespace: 'a,b,c' })).outcome).toBe('not-found');
-    expect(cluster.mutations.map((line) => line.split(' ')[1])).toEqual([
-      pathOf.namespace('a'),
-      pathOf.namespace('b'),
-    ]);
-  });
-
   test('cancelled before the request: nothing is deleted', async () => {
     const { cluster, cancel, run } = stage();
     cluster.namespace('a', { active: true });

@@ -56,17 +56,6 @@ describe('deleted', () => {
     },
   );
 
-  test('is verified at once when the server ends the watch', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    cluster.watchMode = 'silent';
-    clock.at(50_000, () => {
-      cluster.remove(DEMO);
-      cluster.closeWatches();
-    });
-    // And a second time, since no watch has said it.
-    expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 51_000 });
-  });
-
   test('is reported after a minute without an answer, which is no end', async () => {
     const { clock, cluster, runOne } = stage(DEMO);
     cluster.watchMode = 'forbidden';
@@ -298,20 +287,6 @@ describe('several namespaces', () => {
     expect(cluster.mutations).toEqual([]);
   });
 
-  test('many are examined together, and each is explained', async () => {
-    const { cluster, run } = stage();
-    const names = Array.from({ length: 12 }, (_, index) => `preview-${index}`);
-    for (const name of names) {
-      cluster.namespace(name);
-      cluster.held(CONFIG_MAPS, name, 'precious', 'some.random/finalizer');
-    }
-    const { namespaces } = await run({ namespace: names.join(','), timeout: '0s' });
-    expect(namespaces.map(({ outcome }) => outcome)).toEqual(names.map(() => 'stuck'));
-    expect(namespaces.flatMap(({ diagnosis }) => diagnosis?.notInspected)).toEqual([]);
-    expect(cluster.requests.filter((line) => line === 'DISCOVER')).toHaveLength(1);
-    expect(cluster.requests.filter((line) => /LIST .*\/deployments$/.test(line))).toHaveLength(1);
-  });
-
   test('by selector: every matching and every named namespace, each once', async () => {
     const { clock, cluster, run } = stage();
     const labels = { app: 'preview' };
@@ -322,12 +297,6 @@ describe('several namespaces', () => {
     const result = await run({ namespace: 'a,c', selector: 'app=preview' });
     expect(result.namespaces.map(({ name }) => name).sort()).toEqual(['a', 'b', 'c']);
     expect(result.outcome).toBe('deleted');
-  });
-
-  test('a selector that matches nothing is not found', async () => {
-    const { run } = stage();
-    const result = await run({ namespace: '', selector: 'app=preview' });
-    expect(result).toMatchObject({ outcome: 'not-found', namespaces: [] });
   });
 
   test.each([
