@@ -16,10 +16,10 @@ interface Asked {
   /** Of the core group unless given. */
   apiGroup?: string;
   resource: string;
-  scope?: 'Cluster' | 'Namespaced';
+  scope?: '*' | 'Namespaced';
 }
 
-const ruleOf = ({ operations, apiGroup = '', resource, scope = '*' as never }: Asked) => ({
+const ruleOf = ({ operations, apiGroup = '', resource, scope = '*' }: Asked) => ({
   ...{ operations: [...operations], apiGroups: [apiGroup], apiVersions: ['*'] },
   ...{ resources: [resource], scope },
 });
