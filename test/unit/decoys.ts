@@ -7,19 +7,22 @@ import {
   NAMESPACE_SOURCES,
 } from '../../src/model/sources.ts';
 
-/** The same cluster with these objects as well, where such objects were read. */
-function withMore(
+/** The same reads with these objects as well, where such objects were read. */
+function plus<T extends object>(
+  reads: T,
+  sources: Record<string, { parse: (item: never) => unknown }>,
+  objects: Record<string, JsonObject[]>,
+): T {
+  const all = { ...reads } as Record<string, Read<unknown[]> | undefined>;
+  for (const [source, items] of Object.entries(objects))
+    all[source] = added(all[source], items.flatMap(sources[source]?.parse as () => unknown[]));
+  return all as T;
+}
+
+const withMore = (
   now: Snapshot,
   objects: { [K in keyof ClusterSources]?: JsonObject[] },
-): Snapshot {
-  const cluster = { ...now.cluster } as Record<string, Read<unknown[]>>;
-  for (const [source, items] of Object.entries(objects)) {
-    const { parse } = CLUSTER_SOURCES[source as keyof typeof CLUSTER_SOURCES];
-    const read = cluster[source];
-    if (read !== undefined) cluster[source] = added(read, items.flatMap(parse as () => unknown[]));
-  }
-  return { ...now, cluster } as Snapshot;
-}
+): Snapshot => ({ ...now, cluster: plus(now.cluster, CLUSTER_SOURCES, objects) });
 
 function added<T, R extends Read<T[]> | undefined>(read: R, items: unknown[]): R {
   return (read?.ok ? readOk([...read.value, ...(items as T[])]) : read) as R;
@@ -134,22 +137,15 @@ export function withDecoys(now: Snapshot): Snapshot {
     ],
   });
   const events = [...held, ...workloads].map((object) => eventAbout(object, now.takenAt));
-  const places = Object.entries(now.places).map(([namespace, place]) => {
-    const { roles, roleBindings } = NAMESPACE_SOURCES;
-    const parsed = (parse: (item: JsonObject) => unknown, items: JsonObject[]) =>
-      items.map((item) => ({ ...(parse(item) as object), namespace }));
-    return [
-      namespace,
-      {
-        ...place,
-        ...(place.roles && { roles: added(place.roles, parsed(roles.parse, [ROLE])) }),
-        ...(place.roleBindings && {
-          roleBindings: added(place.roleBindings, parsed(roleBindings.parse, BINDINGS)),
-        }),
-        ...(place.pods && namespace !== now.namespace.name && { pods: besideEvicted(place.pods) }),
-        ...(place.events && { events: added(place.events, events) }),
-      },
-    ];
+  const places = Object.entries(now.places).map(([namespace, given]) => {
+    const here = ({ metadata, ...rest }: JsonObject): JsonObject => ({
+      ...{ ...rest, metadata: { ...(metadata as JsonObject), namespace } },
+    });
+    const roles = { roles: [ROLE].map(here), roleBindings: BINDINGS.map(here) };
+    const place = plus(given, NAMESPACE_SOURCES, roles);
+    if (place.events) place.events = added(place.events, events);
+    if (place.pods && namespace !== now.namespace.name) place.pods = besideEvicted(place.pods);
+    return [namespace, place];
   });
   const logs = now.logs && { logs: otherLines(now.logs, held, now.takenAt) };
   return { ...more, ...logs, places: Object.fromEntries(places) };

@@ -87,20 +87,13 @@ const podOn = (nodeName: string, status: string) =>
     status: { conditions: [{ type: 'Ready', status }] },
   });
 
-test.each<[string, ReturnType<typeof podFacts>[] | undefined, [number, number], string]>([
+type Pods = ReturnType<typeof podFacts>[];
+const FAILS = 'ready; it has Pod calico-node-x1 there, which is not ready)';
+
+test.each<[string, Pods | undefined, [number, number], string]>([
   ['its pods were not read', undefined, [3, 2], '(2 of 3 ready)'],
-  [
-    'its pod there fails',
-    [podOn('node-ready', 'False')],
-    [3, 2],
-    'ready; it has Pod calico-node-x1 there, which is not ready)',
-  ],
-  [
-    'it has pods elsewhere',
-    [podOn('other', 'True')],
-    [3, 3],
-    '(3 of 3 ready; it has no pod there)',
-  ],
+  ['its pod there fails', [podOn('node-ready', 'False')], [3, 2], FAILS],
+  ['it has others', [podOn('other', 'True')], [3, 3], '(3 of 3 ready; it has no pod there)'],
   ['no node takes its pods', [], [0, 0], '(0 of 0 ready; it has no pod there)'],
 ])('the DaemonSet of a plugin, where %s', (_, pods, counts, says) => {
   const now = withWarnings(SANDBOX, ({ cluster, places }) => {

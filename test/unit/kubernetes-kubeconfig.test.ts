@@ -130,21 +130,19 @@ describe('several files in KUBECONFIG', () => {
   const listed = (...files: string[]) => ({ env: { KUBECONFIG: files.join(delimiter) } });
 
   test('the first entry with a name has priority, and entries are not mixed', () => {
+    const shared = (of: string, more: string) =>
+      `clusters: [{ name: shared, cluster: { server: "https://${of}"${more} } }]`;
     const first = write(
       'a',
-      `
-clusters: [{ name: shared, cluster: { server: "https://first" } }]
+      `${shared('first', '')}
 users: [{ name: red, user: {} }]
-contexts: [{ name: ctx, context: { cluster: shared, user: red } }]
-`,
+contexts: [{ name: ctx, context: { cluster: shared, user: red } }]`,
     );
     const second = write(
       'b',
-      `
-current-context: ctx
-clusters: [{ name: shared, cluster: { server: "https://second", tls-server-name: second } }]
-users: [{ name: red, user: { token: token-of-second } }]
-`,
+      `current-context: ctx
+${shared('second', ', tls-server-name: second')}
+users: [{ name: red, user: { token: token-of-second } }]`,
     );
     const access = choose(listed('', join(home, 'missing'), first, second, first));
     expect(access).toMatchObject({ context: 'ctx', server: 'https://first' });

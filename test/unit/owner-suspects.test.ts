@@ -80,17 +80,16 @@ const aggregated: Change = (now) => {
 };
 
 /** Only part of the right that kopf needs; the rest of it, unbound, may be left of the operator that is gone. */
-const copier = (resource: string, isRoleLeft: boolean): Change =>
-  all((now) => {
-    if (isRoleLeft) {
-      const rules = [rule(PREVIEWS, ['previewapps'], 'list', 'patch')];
-      listed(now, 'clusterRoles').push(role('left', rules));
-    }
+const copier =
+  (resource: string, isRoleLeft: boolean): Change =>
+  (now) => {
+    const left = role('left', [rule(PREVIEWS, ['previewapps'], 'list', 'patch')]);
+    if (isRoleLeft) listed(now, 'clusterRoles').push(left);
     listed(now, 'deployments').push(deployment('tools', 'copier', KOPF));
     const own = role('copier', [rule('', [resource], '*')], {}, 'tools');
     const bound = binding('copier', [account('tools', 'copier')], { namespace: 'tools' }, 'Role');
     now.places['tools'] = { roles: readOk([own]), roleBindings: readOk([bound]) };
-  });
+  };
 
 const copyBoundTo =
   (bound: string): Change =>

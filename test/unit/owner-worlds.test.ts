@@ -12,29 +12,22 @@ import { DEMO, EARLIER } from './snapshots.ts';
 /** Other worlds in each run. */
 const COUNT = 1_000;
 
-interface Told {
-  diagnosis: Diagnosis;
-  /** What is said about whose the finalizer is; undefined where the owner is presumed to do its work. */
-  owner: Finding | undefined;
-  held: Finding[];
-  hasUnread: boolean;
-}
-
 /** Looks twice, and nothing has moved in between. */
 function diagnoseAgain(now: Snapshot): Diagnosis {
   return diagnose(now, { ...now, takenAt: EARLIER });
 }
 
-function tell(world: World): Told {
+function tell(world: World) {
   const now = look(world);
   const diagnosis = diagnoseAgain(now);
   return {
-    diagnosis,
+    ...{ diagnosis, hasUnread: now.unread.length > 0 },
+    /** What is said about whose the finalizer is; undefined where the owner is presumed to do its work. */
     owner: diagnosis.findings.find(({ code }) => code.startsWith('owner-')),
     held: diagnosis.findings.filter(({ code }) => code === 'object-finalizer'),
-    hasUnread: now.unread.length > 0,
   };
 }
+type Told = ReturnType<typeof tell>;
 
 function nameOf({ subject: { kind, namespace, name } }: Finding): string {
   return `${kind} ${namespace}/${name}`;

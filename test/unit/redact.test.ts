@@ -50,8 +50,8 @@ describe('a registered secret', () => {
     expect(redactor.redact(`before ${long.slice(1)}`)).toBe(`before ${long.slice(1)}`);
   });
 
-  test('of a megabyte in many lines is replaced line by line', () => {
-    const lines = Array.from({ length: 15_000 }, (_, index) => `${index}-`.padEnd(64, 'k3y'));
+  test('of thousands of lines is replaced line by line', () => {
+    const lines = Array.from({ length: 3_000 }, (_, index) => `${index}-`.padEnd(64, 'k3y'));
     const redactor = createRedactor();
     redactor.add(lines.join('\n'));
     expect(redactor.redact(lines.slice(1).join(' '))).toBe(lines.slice(1).fill('***').join(' '));
@@ -93,6 +93,6 @@ describe('the shape of a secret', () => {
     const parts = ['-----BEGIN A-----', '://', '://a:', 'a:', 'eyJ', 'eyJ-', 'Bearer ', '://a:b@'];
     parts.push('authorization: a ', '--token ', '"password":"\\\\"');
     parts.push('password=', 'token: "', 'glpat-', 'SG.', '?sig=', 'AKIAIOSFODNN7EXAMPLE ');
-    for (const part of parts) redactor.redact(`://${part.repeat(100_000)}`);
+    for (const part of parts) redactor.redact(`://${part.repeat(30_000)}`);
   });
 });

@@ -121,18 +121,10 @@ test.each([
 });
 
 test('two objects that wait for each other are told as such', () => {
-  const held = (name: string): Finding =>
-    finding({ ...HELD, subject: subject('Widget', name, HOME), id: name });
-  const [a, b] = [held('a'), held('b')];
-  const found = diagnosis(
-    [
-      { ...a, waitsFor: ['b'] },
-      { ...b, waitsFor: ['a'] },
-    ],
-    {
-      ...{ blockers: ['a', 'b'], rootCauses: ['a'], deadlocks: [['a', 'b']] },
-    },
-  );
+  const held = (id: string, waitsFor: string[]): Finding =>
+    finding({ ...HELD, subject: subject('Widget', id, HOME), id, waitsFor });
+  const graph = { blockers: ['a', 'b'], rootCauses: ['a'], deadlocks: [['a', 'b']] };
+  const found = diagnosis([held('a', ['b']), held('b', ['a'])], graph);
   const [only] = viewOf(runOf([namespaceResult({ name: HOME, diagnosis: found })])).causes;
   expect(toPlain(asSentences(only?.clauses ?? []))).toBe(
     'Widget a is held by finalizer a/b. It and Widget b wait for each other.',

@@ -122,24 +122,12 @@ export function group(
 ): ObjectGroup {
   const { names, manager, ...rest } = given;
   const count = rest.count ?? names?.length ?? 1;
-  const called =
-    names ?? Array.from({ length: Math.min(count, 10) }, (_, index) => `${type.resource}-${index}`);
+  const some = Array.from({ length: Math.min(count, 10) }, (_, at) => `${type.resource}-${at}`);
+  const by = { manager: manager ?? '', operation: 'Update', time: '2026-03-02T09:30:00Z' };
   const writers =
-    manager === undefined
-      ? []
-      : finalizers.map((finalizer) => ({
-          finalizer,
-          manager,
-          operation: 'Update',
-          time: '2026-03-02T09:30:00Z',
-        }));
-  return {
-    finalizers,
-    count,
-    since: DELETED_AT,
-    examples: called.map((name) => objectFacts(type, name, { finalizers, writers })),
-    ...rest,
-  };
+    manager === undefined ? [] : finalizers.map((finalizer) => ({ finalizer, ...by }));
+  const examples = (names ?? some).map((name) => objectFacts(type, name, { finalizers, writers }));
+  return { finalizers, count, since: DELETED_AT, examples, ...rest };
 }
 
 export function contentOf(

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Context, contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
@@ -63,21 +63,17 @@ test('what an object waits for, by its words and labels', () =>
     return QUESTIONS[question]?.(text);
   }));
 
-describe('a chain that the examination cuts', () => {
+test('a chain that the examination cuts has no root cause behind the cut, and reports the cut', () => {
   const { now, before } = readRecordedLook('chain-long');
   const cut = Object.keys(now.partners).find((key) => key.includes('link-2'));
   const unread = readFailed({ kind: 'aborted', message: 'stopped before the answer came' });
-
-  test('has no root cause behind the cut, and reports the cut; else the last link is named', () => {
-    const partners = { ...now.partners, [`${cut}`]: unread };
-    const diagnosis = diagnose({ ...now, partners }, before);
-    expect(diagnosis.rootCauses).toEqual([]);
-    expect(findingsOf(diagnosis, diagnosis.blockers)).toHaveLength(1);
-    expect(diagnosis.findings.flatMap(({ evidence }) => evidence).join('\n')).toMatch(
-      /Link \S*link-3\S* names Link \S*link-2\S*, which was not read in time/,
-    );
-    expect(told('chain-long').root.code).toBe('owner-scaled-to-zero');
-  });
+  const diagnosis = diagnose({ ...now, partners: { ...now.partners, [`${cut}`]: unread } }, before);
+  expect(diagnosis.rootCauses).toEqual([]);
+  expect(findingsOf(diagnosis, diagnosis.blockers)).toHaveLength(1);
+  expect(diagnosis.findings.flatMap(({ evidence }) => evidence).join('\n')).toMatch(
+    /Link \S*link-3\S* names Link \S*link-2\S*, which was not read in time/,
+  );
+  expect(told('chain-long').root.code).toBe('owner-scaled-to-zero');
 });
 
 test('a webhook whose configuration could not be read is named without it', () => {
