@@ -31,10 +31,7 @@ const RULES: readonly ((context: Context) => RuleResult[])[] = [
   contentDeleting,
 ];
 
-/**
- * Explains from a snapshot why the namespace still exists. No I/O: the same snapshots give the same diagnosis.
- * `before` is an earlier snapshot of the same wait; without it, a slow and a stuck deletion cannot be distinguished.
- */
+/** Explains from a snapshot why the namespace still exists. `before`, of the same wait: without it, slow and stuck cannot be told apart. */
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const context = contextOf(now, before);
   const found = withServers(RULES.flatMap((rule) => rule(context)));

@@ -44,10 +44,7 @@ export type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { ki
 
 const CONTENT_FAILURE = /^Failed to delete all resource types, (\d{1,9}) remaining: /;
 
-/**
- * Reads any error text: a condition of the namespace, a failed request, the status of an object, an Event, the answer
- * to a dry run. A text that is not understood is `other`, never dropped.
- */
+/** Reads any error text: a condition, a failed request, an Event, the answer to a dry run. What is not understood is `other`, never dropped. */
 export function classifyErrorText(text: string): ContentError[] {
   const prefix = CONTENT_FAILURE.exec(text);
   const errors = splitErrors(text.slice(prefix?.[0].length ?? 0), Number(prefix?.[1] ?? 0));

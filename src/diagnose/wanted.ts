@@ -57,10 +57,7 @@ const BASIS = [
   ...[...WORKLOAD_SOURCES, ...ADMISSION_SOURCES],
 ] as Wanted['cluster'];
 
-/**
- * Returns the reads that the content and its conditions make necessary. A clean namespace costs no request; if
- * something is held, everything that could show its owner is read, since an unread source proves nothing.
- */
+/** Returns the necessary reads. A clean namespace costs no request; of what is held, all is read that could show its owner: an unread source proves nothing. */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   const context = contextOf(now, before);
   const held = everythingHeld(context);

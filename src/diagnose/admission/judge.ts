@@ -35,10 +35,7 @@ export interface Judgement {
 
 export const UNDECIDED: Judgement = { results: [], questions: [] };
 
-/**
- * Judges a request as it will be sent. Uses the answer to the gate's dry run; webhooks that cannot answer, since an
- * answer shows only the first refusal; and the expressions of guards that look at what the dry run differs in.
- */
+/** Judges a request as it will be sent: by the answer to the dry run, dead webhooks (an answer shows only the first refusal), and expressions. */
 export function judgeAdmission(
   context: Context,
   request: AdmissionRequest,

@@ -184,8 +184,9 @@ function denied(
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
-  const exempt =
-    engineRemedy(error) ?? (isHere ? exemption(context, webhook, binding, kind) : undefined);
+  const isEngine = !isPolicy && ENGINE.test(error.webhook);
+  const own = isHere ? exemption(context, webhook, binding, kind) : undefined;
+  const exempt = isEngine ? EXCLUDE : own;
   const asks = { text: `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"` };
   return {
     ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
@@ -201,24 +202,11 @@ function denied(
 }
 
 /** Policy engines: their webhooks name the policy that denies, and they set changes of their configurations back. */
-const ENGINES = [
-  {
-    ...{ webhook: /\.kyverno\.svc/, policy: /policies\s{1,9}([a-z0-9.-]{1,253}):/ },
-    ...{ what: 'Kyverno policy', field: 'spec.rules[].exclude' },
-  },
-  {
-    ...{ webhook: /\.gatekeeper\.sh$/, policy: /^\s{0,9}\[([a-z0-9.-]{1,253})\]/ },
-    ...{ what: 'Gatekeeper constraint', field: 'spec.match.excludedNamespaces' },
-  },
-];
-
-/** Returns the remedy for the policy of an engine; undefined for other webhooks and policies. */
-function engineRemedy(error: AdmissionError): Omit<Remedy, 'role'> | undefined {
-  const engine = ENGINES.find((one) => 'webhook' in error && one.webhook.test(error.webhook));
-  const name = 'message' in error && engine?.policy.exec(error.message)?.[1];
-  const text = `Exclude this namespace from ${engine?.what} ${name}, in ${engine?.field}`;
-  return name ? { text, risk: 'it no longer checks anything in this namespace' } : undefined;
-}
+const ENGINE = /\.kyverno\.svc|\.gatekeeper\.sh$/;
+const EXCLUDE = {
+  text: 'Exclude this namespace from the policy that the message names (Kyverno: in spec.rules[].exclude; Gatekeeper: in spec.match.excludedNamespaces)',
+  risk: 'it no longer checks anything in this namespace',
+};
 
 /** Returns the remedy to exempt this namespace from a webhook, or from the binding of a policy of this kind. */
 function exemption(

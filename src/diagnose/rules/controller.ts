@@ -40,10 +40,7 @@ export function controllerManager({ now, nowMs }: Context): {
       };
 }
 
-/**
- * Finds that no controller processes the namespace: no conditions were ever written, or nothing changes and its
- * Lease is stale. A stale Lease proves that kube-controller-manager does not run; silence alone only suggests it.
- */
+/** Finds that no controller processes the namespace. A stale Lease proves that kube-controller-manager does not run; silence only suggests it. */
 export function namespaceControllerInactive(context: Context): RuleResult[] {
   const refused = isUnexplainedByContent(context) ? refusedLastRequest(context) : [];
   if (refused.length > 0 || !isUnprocessed(context)) return refused;
