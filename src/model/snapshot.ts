@@ -59,7 +59,7 @@ export interface Forecast {
   samples?: Record<string, SampleFound>;
 }
 
-export type SampleFound = { sample?: ObjectFacts & Candidate; unsearched?: NotInspected };
+export type SampleFound = { sample?: ObjectFacts & Candidate };
 
 export type Candidate = Pick<ObjectFacts, 'name' | 'namespace' | 'labels'> & {
   /** Undefined if only some of them are known. */
@@ -138,7 +138,6 @@ type Identity = Pick<ObjectFacts, 'namespace' | 'name' | 'uid'>;
 export interface WantedSample {
   key: string;
   type: ResourceType;
-  text: string;
   isMeant: (candidate: ObjectFacts & Candidate) => boolean;
 }
 

@@ -112,11 +112,11 @@ export async function readSamples(
     const limits = { signal, metadataOnly: true, maxItems: MAX_SEARCHED };
     const end = await api.list(path, () => ({ add, kept: true }), limits);
     const reason = end.ok ? `only the first ${MAX_SEARCHED} are searched` : end.failure.message;
-    const isWhole = end.ok && end.value.complete;
-    for (const one of some) {
-      const what = `whether ${one.text} is asked about any of the ${typeName(type)}`;
-      const value = isWhole ? {} : { unsearched: { what, reason } };
-      if (!found.has(sampleId(one))) found.set(sampleId(one), { value });
+    const what = `whether an owner of a finalizer needs any of the ${typeName(type)}`;
+    let unread = end.ok && end.value.complete ? [] : [{ what, reason }];
+    for (const one of some.filter((each) => !found.has(sampleId(each)))) {
+      found.set(sampleId(one), { value: {}, unread });
+      unread = [];
     }
   });
   return found;

@@ -352,7 +352,6 @@ export function wantedInputs(
     return {
       key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
       type,
-      text: `the owner of ${one.finalizer}`,
       isMeant: (candidate) => {
         const by = reasonToRead(context, one, candidate);
         const isRead = by && certaintyOf(context, one, { type, name: candidate.name, by });
