@@ -39,9 +39,19 @@ export function shorten(text: string, maxChars: number): string {
   return chars.length <= maxChars ? text : `${chars.slice(0, maxChars - 1).join('')}…`;
 }
 
-/** Shortens a quotation to one line, in its middle: nested errors begin with what was tried and end with the cause. */
+/**
+ * Shortens a quotation to one line: first rulers, addresses and resource ids, then its middle, because nested errors begin
+ * with what was tried and end with the cause.
+ */
 export function shortQuote(text: string, maxChars = 300): string {
-  const line = text.replace(/\s+/g, ' ').trim();
+  const whole = text
+    .replace(/([-=*_])\1{9,}/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+  if (whole.length <= maxChars) return whole;
+  const line = whole.replace(/[!-~]{64,}/g, (one) =>
+    one.includes('/') ? `${one.slice(0, 32)}…${one.slice(-24)}` : one,
+  );
   if (line.length <= maxChars) return line;
   const half = Math.floor((maxChars - 3) / 2);
   const begin = Array.from(line.slice(0, maxChars)).slice(0, half).join('');

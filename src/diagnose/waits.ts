@@ -171,8 +171,9 @@ function isAwaited(text: string, object: ObjectFacts): boolean {
   const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
   const whole = new RegExp(`(?<![\\w./-])${path}${name}`, 'i');
   const awaited = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
-  // An ordinary word needs its kind.
-  const isDistinct = /[\d.-]/.test(object.name);
+  // An ordinary word needs its kind or its namespace.
+  const isDistinct =
+    /[\d.-]/.test(object.name) || text.includes(`${object.namespace}/${object.name}`);
   return text
     .split(/[;.]\s/)
     .filter(isWaitText)

@@ -20,6 +20,7 @@ import type { World } from './world.ts';
 /** Why a command is printed and not run here. */
 const NOT_RUN: readonly { command: RegExp; reason: string }[] = [
   { command: /^kubectl logs /, reason: 'containers have logs where there is a kubelet' },
+  { command: / --dry-run=server$/, reason: 'it changes nothing' },
 ];
 
 /** A command that waits longer than this waits for what will not come. */
@@ -132,7 +133,8 @@ function isUpToOwner(namespace: ReportNamespace, printed: readonly Printed[]): b
 }
 
 /** It may well be the first thing to do, and changes nothing. */
-const isLogCommand = (command: string): boolean => command.startsWith('kubectl logs ');
+const isLogCommand = (command: string): boolean =>
+  NOT_RUN.some((rule) => rule.command.test(command));
 
 /** As they are printed; one that several findings share is printed once. */
 function commandsOf(namespace: ReportNamespace, markdown: string): Printed[] {

@@ -295,5 +295,5 @@ test('a condition that was False before the deletion is quoted, with its age', (
     const deletedAt = Date.parse(now.namespace.deletionTimestamp ?? '');
     failedAt(now, new Date(deletedAt - 5_000).toISOString(), 'the licence has expired');
   });
-  expect(message).toMatch(/said 5 s before the deletion: .*the licence has expired$/);
+  expect(message).toMatch(/has said since 10 s before the deletion: .*the licence has expired$/);
 });

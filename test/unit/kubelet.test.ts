@@ -4,12 +4,12 @@ import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { podFacts, workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
-import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { type Change, listed } from './changes.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
-// What an overdue pod on a ready node waits for, by the Events that kubelets, container runtimes and plugins write.
+// What an overdue pod on a ready node waits for, by the Events of kubelets, or else by how far its kubelet came.
 
 const daemonSet = (place: string, image: string, [wanted, ready] = [3, 2]) => {
   const [namespace, name] = place.split('/');
@@ -88,11 +88,11 @@ const podOn = (nodeName: string, status: string) =>
   });
 
 type Pods = ReturnType<typeof podFacts>[];
-const FAILS = 'ready; it has Pod calico-node-x1 there, which is not ready)';
+const THERE = 'has Pod calico-node-x1 there, which is not ready';
 
 test.each<[string, Pods | undefined, [number, number], string]>([
-  ['its pods were not read', undefined, [3, 2], '(2 of 3 ready)'],
-  ['its pod there fails', [podOn('node-ready', 'False')], [3, 2], FAILS],
+  ['its pods were not read', undefined, [3, 2], 'node-ready: it does not'],
+  ['its pod there fails', [podOn('node-ready', 'False')], [3, 2], THERE],
   ['it has others', [podOn('other', 'True')], [3, 3], '(3 of 3 ready; it has no pod there)'],
   ['no node takes its pods', [], [0, 0], '(0 of 0 ready; it has no pod there)'],
 ])('the DaemonSet of a plugin, where %s', (_, pods, counts, says) => {
@@ -103,29 +103,56 @@ test.each<[string, Pods | undefined, [number, number], string]>([
   expect(overdue(now).remedies[0]?.text).toContain(says);
 });
 
-test.each([
+const READ = 'Read on node node-ready what its kubelet says of Pod web-0';
+const HALFWAY = { phase: 'Running', hasStopped: true, claims: [] };
+
+test.each<[string, Partial<PodFacts>, string, string]>([
   [
-    'UnmountVolume.TearDown failed for volume "data" (UniqueName: "kubernetes.io/csi/ebs.csi.aws.com^vol-1") : device is busy',
-    "CSI driver ebs.csi.aws.com does not unmount the pod's volume data (claim data-web-0); DaemonSet kube-system/ebs-csi-node (0 of 0 ready) has no pod there: ",
+    'it has ended but for its volume',
+    { phase: 'Succeeded', hasStopped: true },
+    "the CSI driver most likely does not unmount the pod's volume (claim data-web-0); DaemonSet kube-system/ebs-csi-node has no pod there",
+    'Repair the CSI driver on node node-ready, which DaemonSet kube-system/ebs-csi-node runs',
   ],
   [
-    'unprepare dynamic resources: NodeUnprepareResources failed for ResourceClaim gpu-0: DRA driver gpu.nvidia.com is not registered',
-    "DRA driver gpu.nvidia.com does not release the pod's devices of ResourceClaim gpu-0; DaemonSet gpus/nvidia-dra-driver-gpu-kubelet-plugin (0 of 0 ready) has no pod there: ",
+    'its containers have ended',
+    HALFWAY,
+    `the network plugin most likely does not release the pod's network; DaemonSet ${CALICO} ${THERE}`,
+    'Repair the network plugin on node node-ready, which DaemonSet kube-system/calico-node runs',
   ],
-])('the sentence names the claim of %j, and the part without a pod on the node', (line, says) => {
-  const now = withWarnings(line, (given) => {
-    for (const one of listed(given, 'daemonSets')) Object.assign(one, { wanted: 0, ready: 0 });
-    for (const place of ['kube-system', 'gpus']) given.places[place] = { pods: readOk([]) };
-    for (const pod of given.pods.ok ? given.pods.value : []) pod.claims = ['cache', 'data-web-0'];
+  [
+    'its containers have ended, and it has devices',
+    { ...HALFWAY, hasDevices: true },
+    "the DRA driver most likely does not release the pod's devices",
+    READ,
+  ],
+  [
+    'it runs',
+    { phase: 'Running', hasStopped: false },
+    "the container runtime most likely does not end the pod's container",
+    READ,
+  ],
+  ['nothing is left to do', { phase: 'Failed', claims: [] }, 'has not confirmed that it', READ],
+])('without an Event, the pod shows what its kubelet waits for: %s', (_, facts, says, fix) => {
+  const now = withWarnings('Unhealthy| Readiness probe failed', ({ cluster, places, pods }) => {
+    const agents = [CALICO, 'kube-system/calico-node-windows', 'kube-system/ebs-csi-node'];
+    cluster.daemonSets = readOk(agents.map((one) => daemonSet(one, 'x')));
+    if (cluster.daemonSets.ok) Object.assign(cluster.daemonSets.value[0] ?? {}, { uid: 'c' });
+    places['kube-system'] = { pods: readOk([podOn('node-ready', 'False')]) };
+    for (const pod of pods.ok ? pods.value : []) {
+      Object.assign(pod, { claims: ['data-web-0'], ...facts });
+    }
   });
-  expect(overdue(now).message).toContain(says);
+  const { message, remedies } = overdue(now);
+  expect(message).toContain(says);
+  expect(remedies[0]?.text).toContain(fix);
 });
 
-test('of DaemonSets of one name in two namespaces none is named; the pods of the one that is meant are read', () => {
-  const twice = withWarnings(SANDBOX, (now) =>
-    listed(now, 'daemonSets').push(daemonSet('other/calico-node', 'x')),
-  );
-  expect(overdue(twice).remedies[0]?.text).toMatch(/^Repair network plugin calico on node \S+: it/);
+test('of DaemonSets of one name in two namespaces none is named; their pods are read', () => {
+  const twice = withWarnings(SANDBOX, (now) => {
+    listed(now, 'daemonSets').push(daemonSet('other/calico-node', 'x'));
+    for (const place of ['kube-system', 'other']) now.places[place] = { pods: readOk([]) };
+  });
+  expect(overdue(twice).remedies[0]?.text).toMatch(/^Repair the network plugin on node \S+: it/);
   const { cluster, places } = wantedFor(withWarnings(SANDBOX));
   expect(cluster).toContain('daemonSets');
   expect(places).toContainEqual({ namespace: 'kube-system', sources: ['pods'] });

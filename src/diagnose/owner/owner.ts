@@ -1,9 +1,9 @@
-import { POD_TYPE } from '../../model/facts/metadata.ts';
+import { POD_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
 import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/refusals.ts';
-import { withRole } from '../commands.ts';
+import { objectArgs, patchCommand, withRole } from '../commands.ts';
 import {
   type Context,
   detailOf,
@@ -17,6 +17,7 @@ import {
   resultId,
   shortQuote,
   subjectOf,
+  typeName,
   willBeDeleted,
 } from '../context.ts';
 import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
@@ -273,12 +274,16 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
       : users.length > 0
         ? `; it waits as long as ${listNames(users, 3)} uses it`
         : '; it may be slow';
-  const wait = withRole('now', {
-    text:
-      users.length > 0
-        ? `End what uses ${held.subject.kind} ${held.subject.name}: ${listNames(users, 3)}`
-        : 'Give the deletion more time: raise the timeout',
-  });
+  const { kind, name } = held.subject;
+  const [object] = held.objects;
+  const end = { text: `End what uses ${kind} ${name}: ${listNames(users, 3)}` };
+  const more = { text: 'Give the deletion more time: raise the timeout' };
+  // A refused update is reported nowhere: neither in an Event nor in a status.
+  const attempt = object && {
+    text: `Try to remove ${finalizer} from ${kind} ${name} as a dry run: a refusal says what stops the controller`,
+    command: `${patchCommand(objectArgs(object, typeName(held.type)), removalPatch(object, [finalizer]))} --dry-run=server`,
+  };
+  const wait = users.length > 0 ? [end] : attempt ? [attempt, more] : [more];
   const changer = error && refusesOtherChange(error, held.type) ? [changerRemedy(error.text)] : [];
   const isFresh = state === 'fresh';
   const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;
@@ -293,7 +298,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     },
     message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${says}`,
     evidence: [known, evidence],
-    remedies: isFailing ? changer : [wait],
+    remedies: isFailing ? changer : wait.map((one, at) => withRole(at === 0 ? 'now' : 'or', one)),
     waitsFor: obstacles.map(resultId),
   };
   return endAt(result, ...obstacles);

@@ -316,9 +316,13 @@ function specRemoval(context: Context, held: Held): Remedy {
 const GONE_OUTSIDE =
   /\b404\b|NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]|\b(?:delet|remov|drop|destroy)\w*(?:: .{0,200}| (?:the )?(\w+)\b.{0,200}\b\1) ["'][^"']{1,200}["'] does not exist/i;
 
+/** A 404 of the way to the external resource says nothing about the resource. */
+const ON_THE_WAY =
+  /\b(?:log ?in|auth(?:enticat\w+|ori[sz]\w+)?|credentials?|tokens?|no handler|routes?)\b/i;
+
 /** Reports whether an error says that what its controller would delete does not exist. */
 export function isGoneOutside({ kind, text }: ContentError): boolean {
-  return kind === 'other' && GONE_OUTSIDE.test(text);
+  return kind === 'other' && GONE_OUTSIDE.test(text) && !ON_THE_WAY.test(text);
 }
 
 /** Returns what is leaked when the finalizer is removed by hand. */

@@ -195,7 +195,7 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   const conditions = detail.conditions.filter(isAgainstIt).map((condition): Statement => {
     const { type, status, reason } = condition;
     const text = condition.message || reason;
-    const isStated = ABNORMAL.test(type) || FAILED_REASON.test(reason);
+    const isStated = (ABNORMAL.test(type) && status !== 'Unknown') || FAILED_REASON.test(reason);
     return {
       ...{ object, by: 'status', text, ...dateOf(context, object, text, condition) },
       words: `${reason.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase()}: ${text}`,
@@ -277,7 +277,8 @@ function dateOf(
   const [written] = [...writes.values()].flatMap((time) => time ?? []).sort();
   const dates = [changed, written].flatMap((date) => date ?? []).sort();
   const hasSeen = seen === undefined ? dates.length === 0 : seen >= generation;
-  return { at: dates.at(-1) ?? '', isNew: isOfDeletion || hasSeen || dates.some(isLate) };
+  const isNew = isOfDeletion || hasSeen || dates.some(isLate);
+  return { at: (isNew ? undefined : changed) ?? dates.at(-1) ?? '', isNew };
 }
 
 /** Words that only make sense while an object or its namespace is being deleted. */
@@ -306,7 +307,7 @@ function isAgainstIt({ type, status, reason }: Condition): boolean {
   // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
   const isTrue = status === '' || status === 'True';
   return ABNORMAL.test(type)
-    ? isTrue
+    ? status !== 'False'
     : !isTrue || ABOUT_REMOVAL.test(type) || FAILED_REASON.test(reason);
 }
 
@@ -314,6 +315,6 @@ function isAgainstIt({ type, status, reason }: Condition): boolean {
 const OTHER_WORK =
   /\b(?:sync|upgrade|install|rollout|deploy)(?:failed|error)\b.*because it is being terminated|\b(?:pods?|deployments|statefulsets|daemonsets|replicasets)(?:\.apps)? "[^"]+" not found/is;
 
-/** Errors that a repeated request heals. */
+/** Errors that a repeated request heals, and texts that only point to another one. */
 const NOISE =
-  /the object has been modified|please apply your changes to the latest version|StorageError: invalid object/i;
+  /the object has been modified|please apply your changes to the latest version|StorageError: invalid object|\(see \.status\.\w+ for details\)/i;

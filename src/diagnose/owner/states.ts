@@ -487,7 +487,7 @@ function showsNoReason(owner: Signs): Found | undefined {
     ? `${what} says`
     : line
       ? 'Its log says'
-      : `${last?.by === 'status' ? what : last?.source} said ${before} the deletion`;
+      : `${last?.by === 'status' ? `${what} has said since` : `${last?.source} said`} ${before} the deletion`;
   const text = (said ?? line ?? last)?.text;
   const quote = text && shortQuote(text);
   const told = quote ? `runs. ${by}: ${quote}` : 'runs, but nothing that was read shows why';
@@ -524,7 +524,7 @@ function showsNoReason(owner: Signs): Found | undefined {
 
 /** A text which only says that the work goes on: nothing in it can be resolved. */
 const GOES_ON =
-  /\b\d{1,3} ?%|\b(?:deleting|terminating|draining|uninstalling|requeu\w+)\b|\bin progress\b/i;
+  /\b\d{1,3} ?%|\b(?:deleting|terminating|draining|uninstalling|requeu\w+)\b|\bin progress\b|\bbeing (?:deleted|removed|destroyed)\b/i;
 
 /** Returns the problems of its pods: of the node, of the containers, and in Warning Events. */
 function podTroubles(context: Context, { namespace, pods }: Actor): string[] {

@@ -1,69 +1,57 @@
+import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { PodFacts, Wanted } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText } from '../actors.ts';
 import { kubectl, lookRemedy, withRole } from '../commands.ts';
 import { type Context, eventsAbout, shortQuote } from '../context.ts';
 
-// What the kubelet of a ready node waits for before it confirms the end of a pod, by its Events. It reports a
-// sandbox or container that it cannot stop (kubernetes pkg/kubelet/kubelet.go, SyncTerminatingPod); for an unmount or
-// devices that are not released, often only the mount or preparation that failed before.
+// What the kubelet of a ready node waits for before it confirms the end of a pod. Its Events say it of a pod that was
+// deleted before its namespace, which then accepts no new ones. Else the pod shows how far the kubelet came: containers,
+// network and devices, volumes (kubernetes pkg/kubelet/kubelet.go, SyncTerminatingPod and SyncTerminatedPod).
 
-/** A part of a node for which its kubelet waits. */
-interface NodePart {
-  /** "network plugin calico" does not "release the pod's network"; "CSI driver x" not "unmount volume data". */
-  text: string;
+/** Parts of a node: what they do not do, which pods wait for them, an Event about each, and the DaemonSets that run them. */
+const PARTS: readonly {
+  what: string;
   does: string;
-  /** The name of the plugin or driver; empty if the Event does not say it. */
-  name: string;
-  /** A word in the names of workloads that run such parts. */
-  word: string;
-}
-
-/** The name of a driver: in the name of a volume, or as the kubelet calls it. */
-const DRIVER =
-  /UniqueName: \\{0,3}"kubernetes\.io\/csi\/([\w.-]{1,100})\^|\b(?:driver|plugin)(?: name)? \\{0,3}"?([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/;
-
-/** The parts: a text about each, where it says the part's name, and what the part does not do to which object. */
-const PARTS = [
+  isLeft: (pod: PodFacts) => boolean;
+  event: RegExp;
+  agents?: RegExp;
+}[] = [
   {
-    ...{ what: 'network plugin', does: "release the pod's network", word: '' },
+    ...{ what: 'network plugin', does: "release the pod's network" },
+    isLeft: (pod) => isHalfway(pod) && pod.hasDevices !== true,
     // containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration.
-    text: /plugin type=|failed to find plugin |destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
-    name: /(?:plugin type=|failed to find plugin )\\{0,3}"([\w.-]{1,100})/,
-    object: undefined,
+    event:
+      /plugin type=|failed to find plugin |destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
+    agents:
+      /calico|canal|cilium|flannel|kindnet|aws-node|antrea|multus|weave|ovn|kube-router|\bcni\b/,
   },
   {
-    ...{ what: 'DRA driver', does: "release the pod's devices of ResourceClaim", word: 'dra' },
-    ...{ text: /dynamic resources|(?:Unp|P)repareResources/i, name: DRIVER },
-    object:
-      /\b(?:ResourceClaim \\{0,3}"?(?:[\w.-]{1,63}\/)?|claim \\{0,3}"?[\w.-]{1,63}\/)([\w.-]{1,253})/,
+    ...{ what: 'DRA driver', does: "release the pod's devices" },
+    isLeft: (pod) => isHalfway(pod) && pod.hasDevices === true,
+    ...{ event: /dynamic resources|(?:Unp|P)repareResources/i, agents: /\bdra\b/ },
   },
   {
-    ...{ what: 'CSI driver', does: "unmount the pod's volume", word: 'csi' },
-    ...{ text: /\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"/i, name: DRIVER },
-    object: /\bvolume \\{0,3}"([^"\\]{1,253})/,
+    ...{ what: 'CSI driver', does: "unmount the pod's volume" },
+    isLeft: (pod) => hasPodEnded(pod) && pod.claims.length > 0,
+    ...{ event: /\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"/i, agents: /\bcsi\b/ },
   },
   {
-    ...{ what: 'container runtime', does: "end the pod's container", word: '' },
-    ...{ text: /KillContainerError/, name: undefined },
-    object: /"KillContainer\\{0,3}" for \\{0,3}"([\w.-]{1,63})/,
+    ...{ what: 'container runtime', does: "end the pod's container" },
+    isLeft: ({ hasStopped }) => hasStopped === false,
+    event: /KillContainerError/,
   },
 ];
 
-function partIn(event: string, pods: readonly PodFacts[]): NodePart | undefined {
-  const row = PARTS.find(({ text }) => text.test(event));
-  if (row === undefined) return undefined;
-  const { does, what, word } = row;
-  const find = (pattern?: RegExp): string => pattern?.exec(event)?.slice(1).find(Boolean) ?? '';
-  const [name, object] = [find(row.name), find(row.object)];
-  const text = name === '' ? `the ${what}` : `${what} ${name}`;
-  if (object === '') return { text, does: does.replace(' of ResourceClaim', ''), name, word };
-  const claims = [...new Set(pods.flatMap((pod) => pod.claims))];
-  // The claims of a StatefulSet begin with the name of the volume.
-  const named = claims.find((one) => one.startsWith(`${object}-`));
-  const claim = claims.length === 1 ? claims[0] : named;
-  const of = word === 'csi' && claim ? ` (claim ${claim})` : '';
-  return { text, does: `${does} ${object}${of}`, name, word };
+/** Reports whether its containers have ended, and its kubelet has not yet said that the pod has. */
+function isHalfway(pod: PodFacts): boolean {
+  return pod.hasStopped === true && !hasPodEnded(pod);
+}
+
+function partOf(told: string | undefined, pods: readonly PodFacts[]) {
+  return PARTS.find(({ event, isLeft }) =>
+    told === undefined ? pods.every(isLeft) : event.test(told),
+  );
 }
 
 /** Warnings about pods that are shut down as they should be: failed probes, ConfigMaps that were deleted first. */
@@ -94,66 +82,76 @@ export function kubeletTrouble(
   const { told, warnings } = warningsAbout(context, pods);
   const quote = told && shortQuote(told);
   const said = [...new Set(told === undefined ? warnings : [told, ...warnings])];
-  const part = told === undefined ? undefined : partIn(told, pods);
+  const part = partOf(told, pods);
+  const [{ name } = { name: '' }] = pods;
+  const log = {
+    text: `Read on node ${node} what its kubelet says of Pod ${name}: journalctl -u kubelet --since=-10min | grep ${name}`,
+  };
   if (part === undefined) {
     const waits = `the kubelet of node ${node} has not confirmed that it has ended`;
-    const text = `Resolve what the kubelet of node ${node} reports`;
-    return { waits, quote, said, remedies: quote === undefined ? [] : [withRole('now', { text })] };
+    const report = { text: `Resolve what the kubelet of node ${node} reports` };
+    return { waits, quote, said, remedies: [withRole('now', quote === undefined ? log : report)] };
   }
-  const missing = `does not ${part.does}`;
-  const repair = `Repair ${part.text} on node ${node}`;
-  const agent = agentOf(context, part);
-  if (agent === undefined) {
-    const remedies = [withRole('now', { text: `${repair}: it ${missing}` })];
-    return { waits: `on node ${node} ${part.text} ${missing}`, quote, said, remedies };
+  const claims = [...new Set(pods.flatMap((pod) => pod.claims))];
+  const claim = part.what === 'CSI driver' && claims.length === 1 ? ` (claim ${claims[0]})` : '';
+  const fails = `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
+  const repair = `Repair the ${part.what} on node ${node}`;
+  const found = agentOf(context, part.agents, node);
+  const waits = `on node ${node} the ${part.what} ${fails}`;
+  const logs = quote === undefined ? [log] : [];
+  if (found === undefined) {
+    const [first, ...more] = [...logs, { text: `${repair}: it ${fails}` }];
+    const remedies = [withRole('now', first as Remedy), ...more.map((one) => withRole('or', one))];
+    return { waits, quote, said, remedies };
   }
+  const { agent, trouble } = found;
   const who = actorText(agent);
-  const ready = `${agent.ready} of ${agent.wanted} ready`;
-  const here = agent.pods.filter(({ nodeName }) => nodeName === node);
-  const isRead = context.now.places[agent.namespace]?.pods?.ok === true;
-  const failing = here.find((pod) => !pod.ready);
-  const none = isRead && here.length === 0 ? 'has no pod there' : '';
-  const trouble = failing ? `has Pod ${failing.name} there, which is not ready` : none;
-  const runs = `which ${who} runs (${ready}${trouble && `; it ${trouble}`})`;
+  const runs = `which ${who} runs (${agent.ready} of ${agent.wanted} ready; it ${trouble})`;
   const where = ['-n', agent.namespace, '--field-selector', `spec.nodeName=${node}`, '-o', 'wide'];
   return {
-    waits: `on node ${node} ${part.text} ${missing}${trouble && `; ${who} (${ready}) ${trouble}`}`,
+    waits: `${waits}; ${who} ${trouble}`,
     ...{ quote, said },
     remedies: [
-      withRole('now', { text: `${repair}, ${runs}: it ${missing}` }),
+      withRole('now', { text: `${repair}, ${runs}: it ${fails}` }),
       lookRemedy(`See the pods of ${who} on node ${node}`, kubectl('get', 'pods', ...where)),
+      ...logs.map((one) => withRole('look', one)),
     ],
   };
 }
 
-/** Words that the names of many plugins and drivers have. */
-const COMMON = /^(?:csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
-
-/** Returns the DaemonSet whose name, or else whose programs or namespace, have all words of the part's name, if it is one. */
-function agentOf(context: Context, { name, word }: NodePart): Actor | undefined {
-  const words = name.split(/[.-]/).filter((one) => one.length > 1 && !COMMON.test(one));
-  const fits = (text: string): boolean => words.every((one) => text.includes(one));
-  const rank = (one: Actor): number => (fits(one.name) ? 2 : 0) + (one.name.includes(word) ? 1 : 0);
-  const [first, ...others] = actorsOf(context)
+function agentsFor(context: Context, names = /^$/): Actor[] {
+  return actorsOf(context)
     .filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone)
-    .filter((one) => fits(`${one.namespace} ${one.name} ${one.programs.join(' ')}`))
-    .toSorted((a, b) => rank(b) - rank(a) || a.name.length - b.name.length);
-  if (first === undefined || words.length === 0) return undefined;
+    .filter((one) => names.test(`${one.namespace} ${one.name} ${one.programs.join(' ')}`))
+    .toSorted((a, b) => a.name.length - b.name.length);
+}
+
+/** Returns the one DaemonSet of such a name whose pod on the node is not ready; or, if none of them has one there, the only one. */
+function agentOf(context: Context, names: RegExp | undefined, node: string) {
+  const all = agentsFor(context, names);
+  if (all.some(({ namespace }) => context.now.places[namespace]?.pods?.ok !== true))
+    return undefined;
+  const there = ({ pods }: Actor): PodFacts[] => pods.filter(({ nodeName }) => nodeName === node);
+  const isThere = all.some((agent) => there(agent).length > 0);
+  const [agent, ...others] = isThere
+    ? all.filter((one) => there(one).some(({ ready }) => !ready))
+    : all;
   // `calico-node` and `calico-node-windows`, `cilium` and `cilium-envoy`.
   const isOne = others.every(
-    (one) =>
-      rank(one) < rank(first) ||
-      (one.namespace === first.namespace && one.name.startsWith(`${first.name}-`)),
+    (one) => one.namespace === agent?.namespace && one.name.startsWith(`${agent.name}-`),
   );
-  return isOne ? first : undefined;
+  if (agent === undefined || !isOne) return undefined;
+  const failing = there(agent).find(({ ready }) => !ready);
+  const trouble = failing
+    ? `has Pod ${failing.name} there, which is not ready`
+    : 'has no pod there';
+  return { agent, trouble };
 }
 
 /** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */
 export function wantedAgents(context: Context, nodes: readonly PodFacts[][]): Partial<Wanted> {
-  const parts = nodes.flatMap(
-    (pods) => partIn(warningsAbout(context, pods).told ?? '', pods) ?? [],
-  );
-  const agents = parts.flatMap((part) => agentOf(context, part) ?? []);
+  const parts = nodes.flatMap((pods) => partOf(warningsAbout(context, pods).told, pods) ?? []);
+  const agents = parts.flatMap((part) => agentsFor(context, part.agents).slice(0, 5));
   const places = agents.map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
   return parts.length === 0 ? {} : { cluster: ['daemonSets'], places };
 }

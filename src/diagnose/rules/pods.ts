@@ -161,7 +161,9 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     ...{ quote, ...common, since: end, scope: 'cluster' },
     remedies: [
       ...remedies,
-      lookRemedy(see, kubectl('describe', ...objectArgs(pods[0] as PodFacts))),
+      ...(quote === undefined
+        ? []
+        : [lookRemedy(see, kubectl('describe', ...objectArgs(pods[0] as PodFacts)))]),
       force,
       withRole('or', { text: restart }),
     ],

@@ -50,6 +50,14 @@ const podState = shape({
         ? `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`
         : (stringAt(volume, 'persistentVolumeClaim', 'claimName') ?? []),
     ),
+  /** Whether all containers have ended. The kubelet then releases network and devices, and last the volumes. */
+  hasStopped: (pod): boolean | undefined => {
+    const all = arrayAt(pod, 'status', 'containerStatuses');
+    return all.length === 0
+      ? undefined
+      : all.every((one) => isObject(valueAt(one, 'state', 'terminated')));
+  },
+  hasDevices: (pod): boolean | undefined => arrayAt(pod, 'spec', 'resourceClaims').length > 0,
   troubles: (pod) => [
     ...falseConditionTexts(pod, 'PodScheduled'),
     ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>
