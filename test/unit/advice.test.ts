@@ -40,21 +40,6 @@ test.each<[string, number, number, RegExp]>([
   );
 });
 
-test('a grace period of a week is shortened, not waited for', () => {
-  const week = 7 * 24 * 3_600;
-  const { code, remedies } = rootOf('S30', (now) => {
-    const until = new Date(Date.parse(now.takenAt) + 1_000 * week).toISOString();
-    for (const pod of now.pods.ok ? now.pods.value : []) {
-      Object.assign(pod, { deletionGracePeriodSeconds: week, deletionTimestamp: until });
-    }
-  });
-  expect(code).toBe('pod-grace-period');
-  expect(JSON.stringify(remedies)).not.toContain('timeout');
-  expect(remedies.find(({ role }) => role === 'now')?.command).toMatch(
-    /^kubectl delete pod \S+ .*--grace-period=1/,
-  );
-});
-
 const changer = (name: string) =>
   webhookFacts('MutatingWebhookConfiguration')({
     metadata: { name, uid: name },
