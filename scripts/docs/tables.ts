@@ -63,7 +63,8 @@ export function clueTable(): string {
 const WEIGHTS = {
   decides: 'yes, if no other program has such a clue',
   marks: 'as `likely`, if nobody else has them',
-  supports: 'as `likely`, where nobody has the marks: the most clues, one of them a permission',
+  supports: 'as `likely`, where nobody has the marks: the most clues',
+  able: 'no',
 } as const;
 
 export interface FindingDoc {

@@ -1,4 +1,5 @@
 import { matchesGlob } from '../base/text.ts';
+import type { templateFacts } from '../model/facts/programs.ts';
 import { hasPodEnded } from '../model/facts/workloads.ts';
 import type { Subject } from '../model/finding.ts';
 import type {
@@ -16,26 +17,17 @@ import type { Account } from './rights.ts';
  * A workload of any kind that runs a program in the cluster, or would run it with replicas: found
  * from its pods upwards and from the lists of workloads downwards.
  */
-export interface Actor {
+export interface Actor extends Omit<ReturnType<typeof templateFacts>, 'account'> {
   /** Undefined: the workload was not read; the workloads and pods that it controls were. */
-  uid?: string;
+  uid?: string | undefined;
   apiVersion: string;
   kind: string;
   namespace: string;
   name: string;
   account: Account;
-  /** Names that its program may have: of the workload, its containers, their commands and images. */
-  programs: string[];
   labels: Record<string, string>;
   annotations: Record<string, string>;
-  podLabels: Record<string, string>;
-  watches: string[] | undefined;
-  /** Arguments that look as if they select the objects that it reconciles, or exclude namespaces. */
   selectors: string[];
-  /** Arguments and variables that may keep it from acting: `--dry-run`, a list of disabled types, an unread list of namespaces. */
-  limits?: string[];
-  /** Services that its arguments and environment address, as `NAME.NAMESPACE`. */
-  addresses?: string[];
   wanted: number;
   ready: number;
   /** Its pods, if those of its namespace were read. */
@@ -46,7 +38,7 @@ export interface Actor {
   /** The controller of the workload itself: OLM, or an operator of operators. */
   owner?: OwnerReference | undefined;
   creationTimestamp?: string | undefined;
-  deletionTimestamp: string | undefined;
+  deletionTimestamp?: string | undefined;
   /** The workload existed when the gate began, and was deleted since. */
   isGone: boolean;
 }
@@ -106,13 +98,14 @@ export const actorsOf = remember((context: Context): Actor[] => {
 function adoptScopeOfPods(actor: Actor): void {
   const running = actor.pods.filter(({ phase }) => phase === 'Running');
   if (running.length === 0) return;
+  const all = (lists: readonly (string[] | undefined)[]): string[] => [
+    ...new Set(lists.flatMap((list) => list ?? [])),
+  ];
   const watched = running.map(({ watches }) => watches);
-  actor.watches = watched.includes(undefined)
-    ? undefined
-    : [...new Set(watched.flatMap((names) => names ?? []))];
-  actor.addresses = [...new Set(running.flatMap(({ addresses }) => addresses ?? []))];
-  actor.limits = [...new Set(running.flatMap(({ limits }) => limits ?? []))];
-  actor.selectors = [...new Set(running.flatMap(({ selectors }) => selectors ?? []))].toSorted();
+  actor.watches = watched.includes(undefined) ? undefined : all(watched);
+  actor.addresses = all(running.map(({ addresses }) => addresses));
+  actor.limits = all(running.map(({ limits }) => limits));
+  actor.selectors = all(running.map(({ selectors }) => selectors)).toSorted();
 }
 
 function keyOf({ kind, namespace, name, isGone }: Actor): string {
@@ -147,14 +140,13 @@ function topOf(
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
     const { annotations, deletionTimestamp } = pod;
-    return { ...actorFromReference(pod, pod), annotations, deletionTimestamp, isGone };
+    return { ...actorBehind(pod, pod), annotations, deletionTimestamp, isGone };
   }
   let top = byUid.get(controller.uid);
   if (top === undefined) {
-    const list = WORKLOAD_OF.get(controller.kind);
+    const list = WORKLOAD_OF[controller.kind];
     const isRead = list !== undefined && now.cluster[list]?.ok === true;
-    const actor = actorFromReference(skipReplicaSet(controller, pod), pod);
-    return { ...actor, isGone: isRead && isGone };
+    return { ...actorBehind(skipReplicaSet(controller, pod), pod), isGone: isRead && isGone };
   }
   for (let depth = 0; depth < 3; depth++) {
     const above: WorkloadFacts | undefined = byUid.get(top.owner?.uid ?? '');
@@ -171,16 +163,16 @@ function topOf(
 function actorOfWorkload(workload: WorkloadFacts): Actor {
   const { kind, owner } = workload;
   return kind === 'ReplicaSet' && owner !== undefined
-    ? actorFromReference(owner, workload)
+    ? actorBehind(owner, workload)
     : actorOf(workload);
 }
 
-const WORKLOAD_OF: ReadonlyMap<string, keyof ClusterSources> = new Map([
-  ['ReplicaSet', 'replicaSets'],
-  ['StatefulSet', 'statefulSets'],
-  ['DaemonSet', 'daemonSets'],
-  ['Job', 'jobs'],
-]);
+const WORKLOAD_OF: Record<string, keyof ClusterSources> = {
+  ReplicaSet: 'replicaSets',
+  StatefulSet: 'statefulSets',
+  DaemonSet: 'daemonSets',
+  Job: 'jobs',
+};
 
 /** Returns the Deployment of a ReplicaSet by the name of the ReplicaSet; any other controller unchanged. */
 function skipReplicaSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
@@ -195,29 +187,14 @@ function isShuttingDown({ deletionTimestamp, ready }: PodFacts): boolean {
   return deletionTimestamp !== undefined && !ready;
 }
 
-type Named = Pick<Actor, 'apiVersion' | 'kind' | 'name'>;
+type Seen = Omit<Actor, 'account' | 'selectors' | 'pods' | 'isGone'> &
+  Pick<WorkloadFacts, 'account' | 'selectors'>;
 
-type Seen = Pick<Actor, 'apiVersion' | 'kind' | 'namespace' | 'name'> &
-  Pick<
-    WorkloadFacts,
-    'account' | 'programs' | 'labels' | 'podLabels' | 'watches' | 'selectors' | 'limits'
-  >;
-
-/**
- * Returns a workload that is known only by its pods, or by the workloads that it controls: its number of replicas
- * is unknown.
- */
-function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
-  const { account, namespace, name, programs } = seen;
+function actorOf(seen: Seen): Actor {
+  const { account, namespace, name, programs, selectors = [] } = seen;
   return {
-    annotations: {},
-    wanted: 0,
-    ready: 0,
-    conditions: [],
-    nodeSelector: {},
-    deletionTimestamp: undefined,
     ...seen,
-    selectors: seen.selectors ?? [],
+    selectors,
     account: { namespace, name: account },
     programs: [...new Set([name, ...programs])],
     pods: [],
@@ -225,19 +202,26 @@ function actorOf(seen: Seen & Partial<Omit<Actor, 'account'>>): Actor {
   };
 }
 
-function actorFromReference({ apiVersion, kind, name }: Named, by: Omit<Seen, 'kind'>): Actor {
-  const {
-    namespace,
-    account,
-    programs,
-    labels,
-    podLabels,
-    watches,
-    selectors = [],
-    limits = [],
-  } = by;
-  const template = { account, programs, labels, podLabels, watches, selectors, limits };
-  return actorOf({ apiVersion, kind, namespace, name, ...template });
+/** What is not known of a workload that was not read. */
+const UNREAD = {
+  uid: undefined,
+  annotations: {},
+  owner: undefined,
+  scaledBy: undefined,
+  creationTimestamp: undefined,
+  deletionTimestamp: undefined,
+  conditions: [],
+  nodeSelector: {},
+  wanted: 0,
+  ready: 0,
+};
+
+/** Returns a workload that is known only by its pods, or by the workloads that it controls. */
+function actorBehind(
+  { apiVersion, kind, name }: Pick<Actor, 'apiVersion' | 'kind' | 'name'>,
+  by: PodFacts | WorkloadFacts,
+): Actor {
+  return actorOf({ ...by, ...UNREAD, apiVersion, kind, name });
 }
 
 /** Returns the workloads that were in the namespace at the start and, by complete lists, were deleted since. */

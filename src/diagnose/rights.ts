@@ -11,34 +11,32 @@ export interface Account {
   name: string;
 }
 
-export function isSameAccount(a: Account | undefined, b: Account | undefined): boolean {
-  return a !== undefined && a.namespace === b?.namespace && a.name === b?.name && a.name !== '';
+function isSameAccount(a: Account, b: Account): boolean {
+  return a.namespace === b.namespace && a.name === b.name;
 }
+
+/** `named`: a rule names the type's group. `everything`: only a rule for all groups reaches it. */
+type Reach = 'named' | 'everything' | undefined;
 
 /** The permissions of an account on objects of one type. */
 export interface Rights {
-  /** `named`: a rule names the type's group. `everything`: only a rule for all groups reaches it. */
-  change: 'named' | 'everything' | undefined;
-  /** The account can list and watch them, as a controller does. */
-  watch: 'named' | 'everything' | undefined;
-  /** The account may impersonate others, and then has their permissions. */
+  change: Reach;
+  /** It can list and watch them, as a controller does. */
+  watch: Reach;
+  /** It may impersonate others, and then has their permissions. */
   impersonates: boolean;
-  /** No rule for all namespaces or this one is for the account: its binding may be gone. */
-  isBare: boolean;
+  /** Only bindings of the namespace itself let the account change them. */
+  isLocal: boolean;
+  /** Rules name the type and its status or finalizers, and let it change both, as its controller does. */
+  isMarked: boolean;
+  /** Rules name the type, and let it watch the objects and change their status. */
+  isHalfMarked: boolean;
   /** A rule is about the type's group, with any verbs on any of its types. */
   reachesGroup: boolean;
-  /** A rule lets the account change another type of the group. */
+  /** A rule lets it change another type of the group. */
   changesSibling: boolean;
   /** A rule names a type of another product: the account works on that. */
   worksElsewhere: boolean;
-  /** Only bindings of the namespace itself let the account change them. */
-  isLocal: boolean;
-  /** Rules name the type and its status or finalizers, and let the account change both, as its controller does. */
-  isMarked: boolean;
-  /** A rule names the group, with all of its resources, and lets the account change them. */
-  isOfGroup: boolean;
-  /** Rules name the type and its status, and let the account watch the objects and change their status. */
-  isHalfMarked: boolean;
   /** The rules that grant this, for the report. */
   because: string[];
 }
@@ -47,26 +45,26 @@ export const NO_RIGHTS: Rights = {
   change: undefined,
   watch: undefined,
   impersonates: false,
-  isBare: false,
+  isLocal: false,
+  isMarked: false,
+  isHalfMarked: false,
   reachesGroup: false,
   changesSibling: false,
   worksElsewhere: false,
-  isLocal: false,
-  isMarked: false,
-  isOfGroup: false,
-  isHalfMarked: false,
   because: [],
 };
 
 interface Grant {
+  account: Account;
+  /** A user or a group, and not a ServiceAccount. */
   subject: BindingFacts['subjects'][number];
   /** The namespace of the binding; undefined: all namespaces. */
   namespace: string | undefined;
   rule: RuleFacts;
   binding: string;
   because: string;
-  /** By a default role, `admin` or `edit`, into which products aggregate rules for people. */
-  isForPeople: boolean;
+  /** By a default role, `admin` or `edit`, into which products aggregate rules for people, or of Kubernetes for itself. */
+  by: 'people' | 'kubernetes' | undefined;
 }
 
 const CHANGING: readonly string[] = ['update', 'patch', '*'];
@@ -80,45 +78,34 @@ const everyGrant = remember(({ now: { cluster, places, namespace } }: Context): 
   );
 });
 
-/** Grants but those of Kubernetes for itself: default roles `system:…` (RBAC, "Default roles and role bindings"). */
-const grantsOf = remember((context: Context): Grant[] => {
-  const own = itemsIn(context.now.cluster.clusterRoles).flatMap(({ name, labels }) =>
-    name.startsWith('system:') && isDefault({ labels }) ? `ClusterRole ${name},` : [],
-  );
-  return everyGrant(context).filter(({ because }) => !own.some((role) => because.startsWith(role)));
-});
+const grantsOf = remember((context: Context): Grant[] =>
+  everyGrant(context).filter(({ by }) => by !== 'kubernetes'),
+);
 
 function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
   // A ClusterRole has no namespace.
   const keyOf = (namespace: string | undefined, name: string): string => `${namespace}/${name}`;
   const byKey = new Map(roles.map((role) => [keyOf(role.namespace, role.name), role]));
-  return bindings.flatMap(({ name, namespace, role, subjects }) => {
+  return bindings.flatMap(({ name: binding, namespace, role, subjects }) => {
     const bound = byKey.get(keyOf(role.kind === 'Role' ? namespace : undefined, role.name));
     const kind = namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding';
-    const because = `${role.kind} ${role.name}, bound by ${kind} ${name}`;
-    const isForPeople = isDefault(bound);
-    return (bound?.rules ?? []).flatMap((rule) =>
-      subjects.map((subject) => ({
-        subject,
-        namespace,
-        rule,
-        binding: name,
-        because,
-        isForPeople,
-      })),
-    );
+    const because = `${role.kind} ${role.name}, bound by ${kind} ${binding}`;
+    const isOwn = role.name.startsWith('system:');
+    const by = isDefault(bound) ? (isOwn ? 'kubernetes' : 'people') : undefined;
+    return subjects.flatMap((subject) => {
+      const account = accountOf(subject, namespace);
+      const common = { account, subject, namespace, binding, because, by } as const;
+      return (bound?.rules ?? []).map((rule) => ({ ...common, rule }));
+    });
   });
 }
 
 /** Reports whether all sources of permissions were read; otherwise the permissions of an account are not known. */
-export function isRbacRead({ now }: Context): boolean {
-  const place = now.places[now.namespace.name];
-  return [
-    now.cluster.clusterRoles,
-    now.cluster.clusterRoleBindings,
-    place?.roles,
-    place?.roleBindings,
-  ].every((list) => list?.ok === true);
+export function isRbacRead({ now: { cluster, places, namespace } }: Context): boolean {
+  const { roles, roleBindings } = places[namespace.name] ?? {};
+  return [cluster.clusterRoles, cluster.clusterRoleBindings, roles, roleBindings].every(
+    (list) => list?.ok === true,
+  );
 }
 
 export function rightsOf(
@@ -128,87 +115,68 @@ export function rightsOf(
   names: readonly string[],
   subresource?: string,
 ): Rights {
-  const changed =
-    subresource === undefined
-      ? [...waysToChange(type), '*']
-      : [`${type.resource}/${subresource}`, `*/${subresource}`, '*'];
+  const { group, resource } = type;
+  const changed = subresource
+    ? [`${resource}/${subresource}`, `*/${subresource}`, '*']
+    : [...waysToChange(type), '*'];
   const own = grantsOf(context).filter((grant) => isFor(grant, account));
-  const ofGroup = own.filter(({ rule }) => hasOne(rule.apiGroups, type.group));
-  const granted = ofGroup.flatMap(({ subject, namespace, rule, because, isForPeople }) => {
-    const { apiGroups, resources, resourceNames } = rule;
-    if (resourceNames.length > 0 && !names.some((name) => resourceNames.includes(name))) return [];
-    // A permission of every account distinguishes none, nor does one for people on the types of all products.
-    const isOfAnyone = EVERYBODY.includes(subject.name) || (isForPeople && !isBuiltIn(type.group));
-    const isNamed = apiGroups.includes(type.group) && !isOfAnyone;
-    const has = (part: string): boolean => resources.includes(type.resource + part);
-    const rights = [
-      ...(hasOne(resources, type.resource) ? rule.verbs : []),
-      ...(canChange(rule)
-        ? [
-            ...(resources.some((name) => changed.includes(name)) ? ['change'] : []),
-            ...(resources.includes('*') ? ['group'] : []),
-            ...(has('') ? ['type'] : []),
-            ...(has('/status') ? ['part', 'status'] : []),
-            ...(has('/finalizers') ? ['part'] : []),
-          ]
-        : []),
-    ];
-    return rights.map((right) => ({ right, because, isNamed, isGlobal: namespace === undefined }));
-  });
-  const has = (...wanted: string[]): Rights['change'] => {
-    const isGranted = (among: typeof granted): boolean =>
-      wanted.every((one) =>
-        among.some(({ right }) => right === one || (right === '*' && /^(?:list|watch)$/.test(one))),
-      );
-    if (isGranted(granted.filter((grant) => grant.isNamed))) return 'named';
-    return isGranted(granted) ? 'everything' : undefined;
-  };
-  const changing = granted.filter(({ right }) => right === 'change');
+  const ofGroup = own.filter(({ rule }) => hasOne(rule.apiGroups, group));
+  const about = ofGroup.filter(
+    ({ rule: { resourceNames } }) =>
+      resourceNames.length === 0 || names.some((name) => resourceNames.includes(name)),
+  );
+  const onType = about.filter(({ rule }) => hasOne(rule.resources, resource));
+  const changing = about.filter(({ rule }) => canChange(rule));
+  const among = (grants: Grant[], ...resources: string[]): Grant[] =>
+    grants.filter(({ rule }) => rule.resources.some((one) => resources.includes(one)));
+  // A permission of every account distinguishes none, nor does one for people on the types of all products.
+  const isNamed = ({ rule, subject, by }: Grant): boolean =>
+    rule.apiGroups.includes(group) &&
+    !EVERYBODY.includes(subject.name) &&
+    !(by === 'people' && !isBuiltIn(group));
+  const reach = (grants: readonly Grant[]): Reach =>
+    grants.some(isNamed) ? 'named' : grants.length > 0 ? 'everything' : undefined;
+  const change = among(changing, ...changed);
+  const watch = reach(
+    onType.filter(({ rule }) => ['list', 'watch'].every((verb) => hasOne(rule.verbs, verb))),
+  );
+  const status = among(changing, `${resource}/status`);
+  const parts = [...status, ...among(changing, `${resource}/finalizers`)];
   return {
-    change: has('change'),
-    watch: has('list', 'watch'),
+    change: reach(change),
+    watch,
     impersonates: own.some(({ rule }) => rule.verbs.includes('impersonate')),
-    isBare: own.length === 0,
+    isLocal: change.length > 0 && change.every(({ namespace }) => namespace !== undefined),
+    isMarked: [among(changing, resource), parts].every((grants) => grants.some(isNamed)),
+    isHalfMarked: watch === 'named' && status.some(isNamed),
     reachesGroup: ofGroup.length > 0,
     changesSibling: ofGroup.some(
-      ({ rule }) =>
-        canChange(rule) && rule.resources.some((one) => one.split('/')[0] !== type.resource),
+      ({ rule }) => canChange(rule) && rule.resources.some((one) => one.split('/')[0] !== resource),
     ),
     worksElsewhere: own.some(({ rule }) =>
-      rule.apiGroups.some((group) => group !== type.group && !isBuiltIn(group)),
+      rule.apiGroups.some((one) => one !== group && !isBuiltIn(one)),
     ),
-    isLocal: changing.length > 0 && changing.every(({ isGlobal }) => !isGlobal),
-    isMarked: has('type', 'part') === 'named',
-    isOfGroup: has('group') === 'named',
-    isHalfMarked: has('list', 'watch', 'status') === 'named',
-    because: [...new Set(granted.map(({ because }) => because))],
+    because: [...new Set([...onType, ...change, ...parts].map(({ because }) => because))],
   };
-}
-
-/** Reports whether the account may have lost its rights: its role is gone and the binding left, or the other way round. */
-export function hadRights(context: Context, account: Account, type: ResourceType): boolean {
-  const { clusterRoles, clusterRoleBindings } = context.now.cluster;
-  const roles = new Set(itemsIn(clusterRoles).map(({ name }) => name));
-  const isDangling = itemsIn(clusterRoleBindings).some(
-    ({ role, subjects, namespace }) =>
-      !roles.has(role.name) &&
-      subjects.some((subject) => isSameAccount(accountOf({ subject, namespace }), account)),
-  );
-  return isDangling || rolesLost(context, account, type).length > 0;
 }
 
 /**
- * Returns the roles that the account may have lost: a copy of an operator for another namespace has them by a RoleBinding
- * there. Where that was not read, nothing shows that it lost any.
+ * Returns the roles that the account may have lost: one that is gone, of which the binding is left, or one that is bound to
+ * nobody. A copy of an operator for another namespace has the latter by a RoleBinding there: where that was not read,
+ * nothing shows that it lost any.
  */
-export function rolesLost(
-  context: Context,
-  { namespace = '' }: Account,
-  type: ResourceType,
-): string[] {
-  const home = context.now.places[namespace]?.roleBindings;
-  const roles = unboundRoles(context, type);
-  return home?.ok && home.value.every(({ role }) => !roles.includes(role.name)) ? roles : [];
+export function rolesLost(context: Context, account: Account, type: ResourceType): string[] {
+  const { clusterRoles, clusterRoleBindings } = context.now.cluster;
+  const roles = new Set(itemsIn(clusterRoles).map(({ name }) => name));
+  const dangling = itemsIn(clusterRoleBindings).filter(
+    ({ role, subjects, namespace }) =>
+      !roles.has(role.name) &&
+      subjects.some((subject) => isSameAccount(accountOf(subject, namespace), account)),
+  );
+  const home = context.now.places[account.namespace ?? '']?.roleBindings;
+  const unbound = unboundRoles(context, type);
+  const isElsewhere = !home?.ok || home.value.some(({ role }) => unbound.includes(role.name));
+  return [...dangling.map(({ role }) => role.name), ...(isElsewhere ? [] : unbound)];
 }
 
 /**
@@ -219,9 +187,9 @@ export function hasNoRight(context: Context, account: Account): boolean {
   const { roles, roleBindings } = context.now.places[account.namespace ?? ''] ?? {};
   if (!roles?.ok || !roleBindings?.ok) return false;
   const atHome = [...itemsIn(context.now.cluster.clusterRoles), ...roles.value];
-  const grants = [...grantsOf(context), ...joinGrants(atHome, roleBindings.value)];
-  const ofAccount = grants.filter((grant) => isFor(grant, account));
-  return ofAccount.every(({ rule }) => rule.resources.every((one) => LEADING.test(one)));
+  return [...grantsOf(context), ...joinGrants(atHome, roleBindings.value)]
+    .filter((grant) => isFor(grant, account))
+    .every(({ rule }) => rule.resources.every((one) => LEADING.test(one)));
 }
 
 /** What a controller needs to lead, and to report that. */
@@ -238,15 +206,14 @@ export function unboundRoles(
 ): string[] {
   const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
   return itemsIn(cluster.clusterRoles).flatMap((role) => {
-    const { name, rules } = role;
-    if (isDefault(role) || isPartOfDefault(role)) return [];
-    const isMarked = rules.some(
+    const isMarked = role.rules.some(
       (rule) =>
         rule.apiGroups.includes(type.group) &&
         canChange(rule) &&
         rule.resources.some((one) => parts.includes(one)),
     );
-    return isMarked && !bound.includes(name) ? [name] : [];
+    const isMeant = isMarked && !isDefault(role) && !isPartOfDefault(role);
+    return isMeant && !bound.includes(role.name) ? [role.name] : [];
   });
 }
 
@@ -284,20 +251,16 @@ function canChange({ verbs }: Pick<RuleFacts, 'verbs'>): boolean {
   return verbs.some((verb) => CHANGING.includes(verb));
 }
 
-/** Returns the account that a binding names, unless that is a group: a ServiceAccount is a user as well. */
-function accountOf({
-  subject: { kind, namespace, name },
-  namespace: home,
-}: Pick<Grant, 'subject' | 'namespace'>): Account {
+/** Returns the account that a binding names: a ServiceAccount is a user as well. */
+function accountOf({ kind, namespace, name }: Grant['subject'], home: string | undefined): Account {
   if (kind === 'ServiceAccount') return { namespace: namespace ?? home, name };
   const [, place, own = name] = /^system:serviceaccount:([^:]+):(.+)$/.exec(name) ?? [];
   return { namespace: place, name: own };
 }
 
 /** Compares with the user and the groups of a ServiceAccount (apiserver pkg/authentication/serviceaccount/util.go). */
-function isFor(grant: Grant, account: Account): boolean {
-  const { kind, name } = grant.subject;
-  if (kind !== 'Group') return isSameAccount(accountOf(grant), account);
+function isFor({ account: one, subject: { kind, name } }: Grant, account: Account): boolean {
+  if (kind !== 'Group') return isSameAccount(one, account);
   const groups = [...EVERYBODY, `system:serviceaccounts:${account.namespace}`];
   return account.namespace !== undefined && groups.includes(name);
 }
@@ -334,7 +297,7 @@ export function ableAccounts(
   type: ResourceType,
 ): { accounts: Account[]; namespaces: string[]; everywhere: boolean } {
   const able = grantsOf(context).filter(({ rule }) => coversType(rule, type));
-  const accounts = able.map(accountOf).filter(({ namespace }) => namespace !== undefined);
+  const accounts = able.flatMap(({ account }) => (account.namespace ? account : []));
   const groups = able.map(({ subject }) => subject.name);
   return {
     accounts: [...new Map(accounts.map((one) => [`${one.namespace}/${one.name}`, one])).values()],
@@ -353,10 +316,10 @@ const NOBODY_OUTSIDE =
  */
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
   const parts = isBuiltIn(type.group) ? /\/(?:status|finalizers)$/ : /^/;
-  const subjects = grantsOf(context).filter(
-    ({ rule, subject, isForPeople }) =>
+  const found = grantsOf(context).filter(
+    ({ rule, subject, by }) =>
       subject.kind !== 'ServiceAccount' &&
-      !isForPeople &&
+      by !== 'people' &&
       !NOBODY_OUTSIDE.test(subject.name) &&
       rule.apiGroups.includes(type.group) &&
       canChange(rule) &&
@@ -364,9 +327,7 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
         (name) => hasOne([name.split('/')[0] ?? ''], type.resource) && parts.test(name),
       ),
   );
-  return [
-    ...new Set(subjects.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`)),
-  ];
+  return [...new Set(found.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }
 
 /**
@@ -380,11 +341,10 @@ export function departedGrant(
   isNamed = false,
 ): string | undefined {
   const here = itemsIn(now.places[now.namespace.name]?.roleBindings).map(({ name }) => name);
-  const departed = joinGrants(
+  return joinGrants(
     [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)],
     itemsIn(now.baseline?.roleBindings).filter(({ name }) => !here.includes(name)),
-  );
-  return departed.find(
+  ).find(
     (grant) =>
       isFor(grant, account) &&
       (type === undefined ||

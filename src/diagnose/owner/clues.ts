@@ -1,5 +1,5 @@
+import type { CatalogueEntry } from '../../model/catalogue.ts';
 import {
-  type CatalogueEntry,
   domainOf,
   entriesOfWorkload,
   isExactWorkloadName,
@@ -8,14 +8,13 @@ import {
 import type { ResourceType, Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import { type Context, groupOf, isBuiltIn, itemsIn, shortQuote, typeName } from '../context.ts';
+import { classifyErrorText } from '../error-texts.ts';
 import {
   type Account,
   ableAccounts,
   departedGrant,
-  hadRights,
   hasNoRight,
   isRbacRead,
-  isSameAccount,
   NO_RIGHTS,
   type Rights,
   rightsOf,
@@ -39,20 +38,20 @@ import {
   typesOfDomain,
   writerOf,
 } from './held.ts';
-import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
+import { isRenewed, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
   FRAMEWORKS,
   hasProgramName,
   hasWorkloadName,
-  identifiesProgram,
   isExactProduct,
   isFrameworkName,
-  isGeneralTool,
   isSameName,
+  runsProgram,
   workloadsOfProgram,
 } from './names.ts';
 import { restrictionOf } from './restrictions.ts';
+import { statusTexts } from './statements.ts';
 
 // Who may own a finalizer: the candidates, and the clues that point to them.
 
@@ -89,10 +88,10 @@ export interface OwnerQuestion {
 interface ClueRow {
   kind: string;
   /**
-   * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: two, one of them a permission, lead
-   * where nobody has the marks.
+   * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: the most of them lead where nobody has
+   * the marks. `able`: ties it to the type, and leads nowhere.
    */
-  weight: 'decides' | 'marks' | 'supports';
+  weight: 'decides' | 'marks' | 'supports' | 'able';
   /** The sentence that the report shows about the suspect. */
   text: string;
   /** Returns what finds the clue for a candidate: a detail for the sentence, or undefined. */
@@ -129,38 +128,26 @@ export const CLUES = [
     finds: isMarked,
   },
   {
-    kind: 'status',
-    weight: 'supports',
-    text: 'it writes the status of the object (managedFields)',
-    finds: writesStatus,
-  },
-  {
     kind: 'installation',
     weight: 'supports',
-    text: 'it has the OLM package, the Helm release or the app.kubernetes.io labels of the CRD',
+    text: 'it has the Helm release or the app.kubernetes.io labels of the CRD',
     finds: isInstalledWithType,
-  },
-  {
-    kind: 'lease',
-    weight: 'supports',
-    text: 'it leads by a Lease named after the API group',
-    finds: leads,
   },
   {
     kind: 'namesake',
     weight: 'supports',
-    text: 'a part of it has a name like that of the writer of the finalizer, or of its product',
+    text: 'a part of it has a name like that of the writer of the finalizer or the status, or of the product',
     finds: isNamesake,
   },
   {
     kind: 'part',
     weight: 'supports',
-    text: 'it has lost its rights: only a part of those of a controller is left, or a role of its name with them is bound to nobody',
+    text: 'it has lost its rights: the status of the object says so, only a part of those of a controller is left, or a role of its name with them is bound to nobody',
     finds: hasLostRole,
   },
   {
     kind: 'permission',
-    weight: 'supports',
+    weight: 'able',
     text: 'an RBAC rule that names the type lets it change the objects',
     finds: isPermitted,
   },
@@ -169,16 +156,10 @@ export const CLUES = [
 type ClueKind = (typeof CLUES)[number]['kind'];
 
 export function questionAbout(context: Context, held: Held): OwnerQuestion {
-  const names =
-    held.objects.length === 0 ? [held.subject.name] : held.objects.map(({ name }) => name);
+  const names = (held.objects.length > 0 ? held.objects : [held.subject]).map(({ name }) => name);
   const subresource = held.isInSpec === true ? 'finalize' : undefined;
-  const ofAccounts = new Map<string, Rights>();
-  const rights = (account: Account): Rights => {
-    const key = accountText(account);
-    const found = ofAccounts.get(key) ?? rightsOf(context, account, held.type, names, subresource);
-    ofAccounts.set(key, found);
-    return found;
-  };
+  const rights = (account: Account): Rights =>
+    rightsOf(context, account, held.type, names, subresource);
   const actors = actorsOf(context);
   const used = new Set(actors.map(({ account }) => accountText(account)));
   const idle = ableAccounts(context, held.type).accounts.filter(
@@ -204,103 +185,66 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
 
 /** Returns all candidates that something ties to the finalizer, with their clues and what contradicts them, best first. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
-  const { context, held, domain, candidates } = question;
   const rows = CLUES.map(({ finds, ...clue }) => ({ clue, find: finds(question) }));
-  const found = candidates.flatMap((candidate) => {
+  const found = question.candidates.flatMap((candidate): Suspect[] => {
     const clues = rows.flatMap(({ clue, find }): Clue[] => {
       const detail = find(candidate);
       if (detail === undefined) return [];
       return [{ ...clue, text: detail === '' ? clue.text : `${clue.text}: ${detail}` }];
     });
-    const suspect = { ...candidate, clues };
-    const restriction = candidate.actor && restrictionOf(context, held, candidate.actor);
-    const against = restriction ?? contradiction(question, suspect);
-    return clues.length === 0 ? [] : [{ ...suspect, against, restriction }];
+    return clues.length === 0 ? [] : [contradicted(question, { ...candidate, clues })];
   });
-  // Many programs may change a built-in type of namespaces: a permission on one ties nobody.
-  const isCommon =
-    held.type.namespaced && isBuiltIn(held.type.group) && domain.relation !== 'other';
-  const tied = found.filter((one) => one.against || !isCommon || isMoreThanAble(one));
-  const all = [...tied, ...absentProgram(question, found)];
-  return all.filter((one) => !standsBack(one, all)).toSorted(compareSuspects);
+  return [...found, ...absentProgram(question, found)].toSorted(compareSuspects);
 }
-
-/** A webhook stands back behind a workload with its account that is called a controller. */
-function standsBack({ against, actor, account }: Suspect, all: readonly Suspect[]): boolean {
-  return (
-    against === undefined &&
-    WEBHOOK.test(actor?.name ?? '') &&
-    all.some(
-      (one) =>
-        one.against === undefined &&
-        !WEBHOOK.test(one.actor?.name ?? '') &&
-        (isDecided(one) || CONTROLLER.test(one.actor?.name ?? '')) &&
-        isSameAccount(one.account, account),
-    )
-  );
-}
-
-const WEBHOOK = /\bwebhook\b/;
-export const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
 /** Why a suspect is none that has no right to change the object. */
 export const MAY_NOT_CHANGE = 'it may neither update nor patch the object';
 
-/**
- * Returns why a workload is no candidate, whatever points to it. A lost right is a state of the owner, and no reason to
- * look elsewhere, where something shows that it had one: a copy for another namespace never had.
- */
-function contradiction(question: OwnerQuestion, suspect: Suspect): string | undefined {
-  const { context, held, writer } = question;
-  const { type } = held;
-  const { actor, rights } = suspect;
-  if (actor === undefined) return undefined;
+/** Adds why a workload is not the owner, whatever points to it. */
+function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
+  const { context, held } = question;
+  const { actor } = suspect;
+  if (actor === undefined) return suspect;
   const { apiVersion = '', kind } = actor.owner ?? {};
-  if (groupOf(apiVersion) === type.group && kind === type.kind) {
-    return 'it is an operand: the workload belongs to an object of the type';
-  }
-  const isDecisive = isDecided(suspect);
-  const isNamesake = hasClue(suspect, 'namesake');
-  const isOfFramework = FRAMEWORKS.test(writer);
-  const isNamedAfter = (name: string): boolean => isNamedAfterType(held, name.replaceAll('-', ''));
-  // A sibling of one framework changes another type of the group.
-  const isAlike =
-    identifiesProgram(writer) ||
-    (isOfFramework && !rights.changesSibling) ||
-    isNamedAfter(actor.name);
-  // One without any right may work elsewhere, by a kubeconfig: then no role here waits for an account.
-  const isBereft =
-    isNamedAfter(`${actor.namespace}/${actor.name}`) ||
-    (isOfFramework && unboundRoles(context, type, [type.resource]).length > 0);
-  const mayAct =
-    rights.change !== undefined ||
-    rights.impersonates ||
-    !isRbacRead(context) ||
-    hasClue(suspect, 'log', 'part', 'lease') ||
-    (rights.reachesGroup &&
-      (isDecisive ||
-        hasClue(suspect, 'status') ||
-        (isNamesake && !isBuiltIn(type.group) && isAlike))) ||
-    ((isDecisive || isNamesake) &&
-      !rights.worksElsewhere &&
-      hadRights(context, actor.account, type)) ||
-    ((isDecisive || (isNamesake && isBereft)) &&
-      !WEBHOOK.test(actor.name) &&
-      hasNoRight(context, actor.account)) ||
-    departedGrant(context, actor.account, type) !== undefined;
-  return mayAct ? undefined : MAY_NOT_CHANGE;
+  const isOperand = groupOf(apiVersion) === held.type.group && kind === held.type.kind;
+  const restriction = restrictionOf(context, held, actor);
+  const against = isOperand
+    ? 'it is an operand: the workload belongs to an object of the type'
+    : (restriction ?? (mayAct(question, suspect, actor) ? undefined : MAY_NOT_CHANGE));
+  return { ...suspect, against, restriction };
+}
+
+/**
+ * Reports whether it may change the object, or something shows that it could. A lost right is a state of the owner, and no
+ * reason to look elsewhere; a copy of it for another namespace never had one.
+ */
+function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { account }: Actor) {
+  const { reachesGroup, worksElsewhere } = suspect.rights;
+  if (mayChange(suspect) || !isRbacRead(context) || hasClue(suspect, 'log', 'part')) return true;
+  if (departedGrant(context, account, type) !== undefined) return true;
+  return (
+    (isDecided(suspect) || hasClue(suspect, 'namesake')) &&
+    ((reachesGroup && (isDecided(suspect) || !isBuiltIn(type.group))) ||
+      (!worksElsewhere && rolesLost(context, account, type).length > 0) ||
+      hasNoRight(context, account))
+  );
+}
+
+function mayChange({ rights }: Suspect): boolean {
+  return rights.change !== undefined || rights.impersonates;
 }
 
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
 function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
   const { held, actors, program } = question;
-  const isHere =
-    found.some((one) => hasClue(one, 'writer')) ||
-    actors.some((actor) => isNamed(held, actor, program));
-  const isPart =
-    !isKnownWorkload(held, program) && found.some((one) => hasClue(one, 'namesake', 'catalogue'));
-  const isInside = isControllerOfType(held, program) && !isKnownWorkload(held, program);
-  if (program === '' || isHere || isPart || isInside) return [];
+  if (program === '' || found.some((one) => hasClue(one, 'writer'))) return [];
+  const isKnown = isKnownWorkload(held, program);
+  const isHere = isKnown
+    ? actors.some((actor) => isNamed(held, actor, program))
+    : isControllerOfType(held, program) ||
+      actors.some((actor) => hasProgramName(actor, program)) ||
+      found.some((one) => hasClue(one, 'namesake', 'catalogue'));
+  if (isHere) return [];
   const [, { finds, ...writer }] = CLUES;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
   return [{ actor: undefined, account: undefined, program, rights: NO_RIGHTS, clues: [clue] }];
@@ -323,7 +267,7 @@ export function isDecided({ clues }: Suspect): boolean {
 
 /** Reports whether something beside a permission ties it to the finalizer. */
 export function isMoreThanAble({ clues }: Suspect): boolean {
-  return clues.some(({ kind }) => kind !== 'permission');
+  return clues.some(({ weight }) => weight !== 'able');
 }
 
 /** Reports whether a workload exists, whether or not it has replicas. */
@@ -337,31 +281,45 @@ export function suspectText({ actor, account, program }: Suspect): string {
   return account === undefined ? `a program that calls itself "${program}"` : accountText(account);
 }
 
-/** General tools apply and restore what belongs to others. They are meant only where RBAC names the type for them. */
-function isOtherTool({ actor, rights }: Suspect): boolean {
-  return actor !== undefined && isGeneralTool(actor) && rights.change !== 'named';
-}
-
+/** The log of who may change everything names what others do. */
 function namedInLog({ context, held }: OwnerQuestion) {
-  return (candidate: Suspect) => {
-    if (candidate.actor === undefined || isOtherTool(candidate)) return undefined;
-    const [line] = logLinesNaming(context, held, candidate.actor);
+  return ({ actor, rights }: Suspect) => {
+    if (actor === undefined || rights.change === 'everything') return undefined;
+    const [line] = logLinesNaming(context, held, actor);
     return line && `log of ${line.pod}: ${shortQuote(line.text)}`;
   };
 }
 
-/** Where the catalogue knows the workload of this name, another one with its image is not meant. Static pods add their node. */
+const WEBHOOK = /\bwebhook\b/;
+const CONTROLLER = /\b(?:controller|manager|operator)\b/;
+
+/**
+ * Reports whether it runs this program. Where the catalogue knows the workload of this name, another one with its image is
+ * not meant, nor is a webhook of its own. Static pods add their node, and copies of a long name that of a namespace
+ * (`cnrm-controller-manager-preview`).
+ */
 function isNamed(held: Held, actor: Actor, program: string): boolean {
-  return isKnownWorkload(held, program)
-    ? hasWorkloadName(actor, program) ||
-        (isStatic(actor) && actor.name.startsWith(`${program}-`)) ||
-        (isKnownWorkload(held, actor.name) && hasProgramName(actor, program))
-    : hasProgramName(actor, program);
+  if (!isKnownWorkload(held, program) && !WEBHOOK.test(actor.name))
+    return runsProgram(actor, program);
+  const isLong = /-.+-/.test(program) && !WEBHOOK.test(actor.name);
+  return (
+    hasWorkloadName(actor, program) ||
+    ((isStatic(actor) || isLong) && actor.name.startsWith(`${program}-`)) ||
+    (isKnownWorkload(held, actor.name) && runsProgram(actor, program))
+  );
 }
 
-function isWriter({ held, program }: OwnerQuestion) {
-  return ({ actor, account }: Suspect) => {
-    const isIt = actor ? isNamed(held, actor, program) : isSameName(account?.name ?? '', program);
+/** A dashboard may run the image of the operator: under another name, it has or had a right to the type. */
+function isWriter({ context, held, program }: OwnerQuestion) {
+  return (candidate: Suspect) => {
+    const { actor, account } = candidate;
+    const isIt = actor
+      ? isNamed(held, actor, program) &&
+        (hasWorkloadName(actor, program) ||
+          actor.isGone ||
+          mayChange(candidate) ||
+          rolesLost(context, actor.account, held.type).length > 0)
+      : isSameName(account?.name ?? '', program);
     return program !== '' && isIt ? `field manager "${program}"` : undefined;
   };
 }
@@ -394,15 +352,23 @@ function isMarked(question: OwnerQuestion) {
   const types = typesToMark(question);
   return ({ actor, account, rights }: Suspect) => {
     const isMeant = types.length > 0 && rights.change !== undefined && account !== undefined;
-    if (!isMeant || (actor === undefined && isActive(question, account))) return undefined;
+    const isNone = actor ? !isOwnAccount(actor) : account && isActive(question, account);
+    if (!isMeant || isNone) return undefined;
     const all = types.map((type) =>
       type === held.type ? rights : rightsOf(context, account, type, []),
     );
-    // A group of which it has some types only is shared by several products.
-    return all.every((one) => one.isMarked || (one.isOfGroup && actor === undefined))
+    return all.every(({ isMarked }) => isMarked)
       ? [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ')
       : undefined;
   };
+}
+
+/** Any workload may run as the account of a controller, its webhook as well: the name of one that acts as itself tells. */
+function isOwnAccount({ name, programs, account }: Actor): boolean {
+  if (WEBHOOK.test(name)) return false;
+  if (CONTROLLER.test(name) || account.name === 'default') return true;
+  const words = account.name.split(/[-.]/).filter((word) => word.length > 2);
+  return words.some((word) => [name, ...programs].some((own) => own.includes(word)));
 }
 
 /** Reports whether something was written or renewed under the account's name of late, or under one that any program may have. */
@@ -427,13 +393,20 @@ export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect):
   );
 }
 
-/** Many write the status of built-in types. */
 function hasLostRole(question: OwnerQuestion) {
   const { context, held } = question;
   const isMeant = !isSetByHand(held) && typesToMark(question).includes(held.type);
+  const refused = statusTexts(context, held).flatMap(({ text }) =>
+    classifyErrorText(text).flatMap((error) =>
+      error.kind === 'forbidden' && typeName(error) === typeName(held.type) ? error.user : [],
+    ),
+  );
   return ({ actor, rights }: Suspect) => {
-    if (!isMeant || actor === undefined || rights.change !== undefined) return undefined;
-    const role = rolesLost(context, actor.account, held.type).find((name) => isRoleOf(name, actor));
+    if (actor === undefined || rights.change !== undefined) return undefined;
+    const { account } = actor;
+    if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`)) return '';
+    if (!isMeant) return undefined;
+    const role = rolesLost(context, account, held.type).find((name) => isRoleOf(name, actor));
     return role === undefined ? (rights.isHalfMarked ? '' : undefined) : `ClusterRole ${role}`;
   };
 }
@@ -445,13 +418,12 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   const alike = [isWriter, isKnown, isNamesake].map((finds) => finds(question));
   return question.candidates.flatMap((candidate) => {
     const { actor, rights } = candidate;
+    if (actor === undefined || rights.change !== undefined) return [];
     const isMeant =
-      ((rights.isBare || roles.length > 0) &&
-        alike.some((find) => find(candidate) !== undefined)) ||
-      roles.some((name) => actor && isRoleOf(name, actor));
-    return actor && isMeant
-      ? [{ namespace: actor.namespace, sources: ['roles', 'roleBindings'] }]
-      : [];
+      alike.some((find) => find(candidate) !== undefined) ||
+      (actor.programs.includes(question.writer) && !rights.worksElsewhere) ||
+      roles.some((name) => isRoleOf(name, actor));
+    return isMeant ? [{ namespace: actor.namespace, sources: ['roles', 'roleBindings'] }] : [];
   });
 }
 
@@ -463,95 +435,69 @@ function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
   );
 }
 
-/** A program writes under one name: who writes the status under another than the finalizer's writer did not write that. */
-function writesStatus({ held, isForeign, domain, actors, writer }: OwnerQuestion) {
-  const isMeant = !isForeign && domain.relation !== 'other';
-  const found = statusManagers(held)
-    .filter((one) => isMeant && (!writer || writer.includes('/') || isSameName(one, writer)))
-    .map((manager) => ({ manager, workloads: new Set(workloadsOfProgram(actors, manager)) }));
-  return ({ actor }: Suspect) => {
-    const by = found.find(({ workloads }) => actor && workloads.has(actor));
-    return by && `field manager "${by.manager}"`;
-  };
-}
-
-const NAME_LABEL = 'app.kubernetes.io/name';
-
-/** Several programs may be parts of one project, and Argo CD writes `instance` on all that an Application deploys. */
+/** What installs a program writes this on all of its parts. Argo CD writes `instance` on all that an Application deploys. */
 function isInstalledWithType({ context, held, domain }: OwnerQuestion) {
-  const types = typesOfDomain(context, held, domain).map(typeName);
-  const { clusterServiceVersions, definitions } = context.now.cluster;
-  const packages = itemsIn(clusterServiceVersions).filter(({ owned }) =>
-    owned.some((name) => types.includes(name)),
-  );
-  const own = itemsIn(definitions).filter(
-    ({ name }) => domain.relation === 'own' && types.includes(name),
-  );
-  const labels = own.flatMap((one) => [
-    one.labels[NAME_LABEL],
-    one.labels['app.kubernetes.io/part-of'],
-  ]);
-  const releases = own.flatMap((one) => releaseOf(one) ?? []);
-  return ({ actor }: Suspect) => {
-    if (actor === undefined) return undefined;
-    const by = packages.find(({ deployments }) => deployments.includes(actor.name));
-    if (by !== undefined) return `ClusterServiceVersion ${by.namespace}/${by.name}`;
-    const isAlike =
-      labels.includes(actor.labels[NAME_LABEL] ?? 'none') ||
-      releases.includes(releaseOf(actor) ?? '');
-    return isAlike ? '' : undefined;
+  const type = domain.relation === 'own' ? typeName(held.type) : '';
+  const crd = itemsIn(context.now.cluster.definitions).find(({ name }) => name === type);
+  const release = ({ annotations }: Pick<Actor, 'annotations'>): string | undefined => {
+    const name = annotations['meta.helm.sh/release-name'];
+    return name && `${annotations['meta.helm.sh/release-namespace']}/${name}`;
   };
-}
-
-/** Returns what Helm writes on everything that it installs. */
-function releaseOf({ annotations }: Pick<Actor, 'annotations'>): string | undefined {
-  const [namespace, name] = ['release-namespace', 'release-name'].map(
-    (key) => annotations[`meta.helm.sh/${key}`],
-  );
-  return name && `${namespace}/${name}`;
-}
-
-/** A Lease behind a hash ends with the domain of a company, whose operators may use each other's types. */
-function leads({ context, domain }: OwnerQuestion) {
-  const leases = leasesOfGroups(context, domain)
-    .filter(({ name }) => domain.groups.some((group) => name.includes(group)))
-    .map((lease) => ({ lease, leader: holderOf(context, lease) }));
+  const names = crd ? ['name', 'part-of'].map((key) => crd.labels[`app.kubernetes.io/${key}`]) : [];
   return ({ actor }: Suspect) => {
-    const found = leases.find(({ leader }) => leader !== undefined && leader === actor);
-    return found && `${found.lease.namespace}/${found.lease.name}, by ${found.lease.holder}`;
+    const name = actor?.labels['app.kubernetes.io/name'];
+    const by = actor && crd && release(actor);
+    return (by && by === release(crd)) || (name && names.includes(name)) ? '' : undefined;
   };
 }
 
 /**
  * Finds workloads of such a name, and those with a container or command of a name that many programs have: a framework
- * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else.
+ * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else. Such a name ties
+ * only one that has or had a right to the type, or is named after it.
  */
-function isNamesake({ held, actors, known, writer }: OwnerQuestion) {
-  const alike = new Set(
-    identifiesController(held, writer) ? workloadsOfProgram(actors, writer) : [],
+function isNamesake({ context, held, actors, domain, isForeign, known, writer }: OwnerQuestion) {
+  // A program writes under one name: the status tells where the writer of the finalizer is not known.
+  const isHidden = writer === '' || writer.includes('/');
+  const isOwn = !isForeign && domain.relation !== 'other';
+  const names = isHidden && isOwn ? statusManagers(held) : [writer];
+  const alike = names
+    .filter((name) => identifiesController(held, name))
+    .flatMap((name) => workloadsOfProgram(actors, name).map((actor) => ({ actor, name })));
+  const isOfFramework = FRAMEWORKS.test(writer);
+  const isAwaited = unboundRoles(context, held.type, [held.type.resource]).length > 0;
+  const isTelling = held.objects.some(({ statusWriters }) =>
+    statusWriters.some(({ manager }) => manager === writer),
   );
-  const isTelling =
-    FRAMEWORKS.test(writer) ||
-    held.objects.some(({ statusWriters }) =>
-      statusWriters.some(({ manager }) => manager === writer),
-    );
-  return ({ actor, rights }: Suspect) => {
+  return (candidate: Suspect) => {
+    const { actor, rights } = candidate;
     if (actor === undefined) return undefined;
     const runsIt =
       isFrameworkName(writer) &&
       actor.programs.includes(writer) &&
-      (FRAMEWORKS.test(writer) || (isTelling && !rights.worksElsewhere));
-    if (runsIt || alike.has(actor)) return `field manager "${writer}"`;
+      (isOfFramework || (isTelling && !rights.worksElsewhere)) &&
+      (mayChange(candidate) ||
+        isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', '')) ||
+        (isOfFramework && rights.reachesGroup && !rights.changesSibling) ||
+        (isOfFramework && isAwaited) ||
+        rolesLost(context, actor.account, held.type).length > 0);
+    const by = alike.find((one) => one.actor === actor && !WEBHOOK.test(actor.name));
+    if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
     return known && isWorkloadOf(known, actor.name) ? known.owner : undefined;
   };
 }
 
-/** Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. */
-function isPermitted({ context, held }: OwnerQuestion) {
+/**
+ * Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. Many programs
+ * may change a built-in type of namespaces.
+ */
+function isPermitted({ context, held, domain }: OwnerQuestion) {
+  const { type } = held;
+  const isCommon = type.namespaced && isBuiltIn(type.group) && domain.relation !== 'other';
   return ({ actor, rights: { change, because } }: Suspect) => {
-    if (actor === undefined) return undefined;
-    const by = actor.isGone ? departedGrant(context, actor.account, held.type, true) : undefined;
-    if (by !== undefined) return `RoleBinding ${by}, deleted with it`;
+    if (actor === undefined || isCommon) return undefined;
+    const by = departedGrant(context, actor.account, type, true);
+    if (by !== undefined) return `RoleBinding ${by}, deleted with this namespace`;
     return change === 'named' ? because.slice(0, 3).join('; ') : undefined;
   };
 }

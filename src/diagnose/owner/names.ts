@@ -1,5 +1,6 @@
 import { type CatalogueEntry, isExactWorkloadName } from '../../model/catalogue.ts';
 import type { Actor } from '../actors.ts';
+import { remember } from '../remember.ts';
 
 /**
  * Decides which names belong to one program. A program writes and reports under one name (a field manager, the
@@ -53,17 +54,15 @@ export function isKubernetesComponent(name: string): boolean {
 }
 
 /**
- * Reports whether a field manager is named after a task: a default name ends before the first slash (apiserver,
- * managerOrUserAgent).
+ * Reports whether a name belongs to one program: neither a tool for people nor a framework's default, nor empty, nor named
+ * after a task: a default name ends before the first slash (apiserver, managerOrUserAgent).
  */
-function isTaskName(name: string): boolean {
-  return name.includes('/');
-}
-
-/** Reports whether a name belongs to one program: neither a tool for people nor a framework's default, nor empty. */
 export function identifiesProgram(name: string): boolean {
   return (
-    name !== '' && !isTaskName(name) && !GENERIC_FIELD_MANAGERS.test(name) && !isFrameworkName(name)
+    name !== '' &&
+    !name.includes('/') &&
+    !GENERIC_FIELD_MANAGERS.test(name) &&
+    !isFrameworkName(name)
   );
 }
 
@@ -96,14 +95,10 @@ export function containsName(longer: string, name: string): boolean {
   return letters !== '' && lettersOf(longer).includes(letters);
 }
 
-/** Returns the names of the Helm release of a workload; charts put them in front of their own names. */
-function releaseNames({ annotations, labels }: Actor): (string | undefined)[] {
-  return [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
-}
-
-/** Returns the names, and what is left of them behind the name of the Helm release. */
-function withoutRelease(actor: Actor, names: readonly string[]): string[] {
-  const bare = releaseNames(actor).flatMap((release) =>
+/** Returns the names, and what is left of them behind the name of the Helm release, which charts put in front of their own. */
+function withoutRelease({ annotations, labels }: Actor, names: readonly string[]): string[] {
+  const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
+  const bare = releases.flatMap((release) =>
     names.flatMap((name) =>
       name.startsWith(`${release}-`) ? name.slice(`${release}-`.length) : [],
     ),
@@ -111,21 +106,22 @@ function withoutRelease(actor: Actor, names: readonly string[]): string[] {
   return [...names, ...bare];
 }
 
-const NAMES = new WeakMap<Actor, string[]>();
-
 /** Returns every name that identifies the program of a workload. */
-export function programNames(actor: Actor): string[] {
-  const known = NAMES.get(actor);
-  if (known !== undefined) return known;
+export const programNames = remember((actor: Actor): string[] => {
   const names = withoutRelease(actor, [...actor.programs, actor.account.name]);
-  const found = [...new Set(names.filter(identifiesProgram).map(withoutHash))];
-  NAMES.set(actor, found);
-  return found;
-}
+  return [...new Set(names.filter(identifiesProgram).map(withoutHash))];
+});
 
 /** Reports whether the workload itself has this name. */
 export function hasWorkloadName(actor: Actor, name: string): boolean {
   return withoutRelease(actor, [actor.name]).some((own) => isSameName(own, name));
+}
+
+/** Reports whether it runs a program of this name: any workload may run as the account of an operator. */
+export function runsProgram(actor: Actor, name: string): boolean {
+  return withoutRelease(actor, actor.programs).some(
+    (own) => identifiesProgram(own) && isSameName(own, name),
+  );
 }
 
 /** Reports whether one of the workload's names is this name. */
@@ -135,39 +131,23 @@ export function hasProgramName(actor: Actor, name: string): boolean {
 
 /**
  * Returns the workloads that run the program of this name. If none has it, returns those of which a name of several words
- * begins or ends it (`cert-manager` writes as `cert-manager-challenges`, `provider-helm` as `crossplane-helm-provider`),
- * and those that have one word more: there is a `cnrm-controller-manager-preview` for each namespace.
+ * begins or ends it, in any order (`cert-manager` writes as `cert-manager-challenges`, `provider-helm` as
+ * `crossplane-helm-provider`). Gardener's `cert-controller-manager` is another one.
  */
 export function workloadsOfProgram(actors: readonly Actor[], name: string): Actor[] {
   const named = actors.filter((actor) => hasProgramName(actor, name));
-  return named.length > 0
-    ? named
-    : actors.filter((actor) =>
-        programNames(actor).some((own) => isEndOfName(own, name) || isCopyOf(own, name)),
-      );
-}
-
-/**
- * Reports whether these words begin or end a longer name, in any order. Of names of equal length the order counts: Gardener's
- * `cert-controller-manager` is no `cert-manager-controller`.
- */
-function isEndOfName(own: string, name: string): boolean {
+  if (named.length > 0) return named;
   const wordsOf = (one: string): string[] => one.toLowerCase().split(/[-_. ]/);
   const key = (words: readonly string[]): string => words.toSorted().join(' ');
-  const words = wordsOf(own);
-  const { length } = words;
   const all = wordsOf(name);
-  return (
-    length > 1 &&
-    length < all.length &&
-    [all.slice(0, length), all.slice(-length)].some((end) => key(end) === key(words))
+  return actors.filter((actor) =>
+    programNames(actor).some((own) => {
+      const words = wordsOf(own);
+      const { length } = words;
+      const ends = [all.slice(0, length), all.slice(-length)].map(key);
+      return length > 1 && length < all.length && ends.includes(key(words));
+    }),
   );
-}
-
-/** Reports whether a name has one word behind another one of at least three. */
-function isCopyOf(own: string, name: string): boolean {
-  const last = own.startsWith(`${name}-`) ? own.slice(name.length + 1) : '-';
-  return !last.includes('-') && /^[^-]+(?:-[^-]+){2,}$/.test(name);
 }
 
 /** Reports whether the reporter of an Event, or the writer of a status, is this workload. */

@@ -1,11 +1,10 @@
-import { productsOf } from '../../model/catalogue.ts';
+import { domainOf, productsOf } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
-import { departedGrant, hadRights, unboundRoles, writersOutsideCluster } from '../rights.ts';
+import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
-  CONTROLLER,
   hasClue,
   isDecided,
   isKnownForAnother,
@@ -22,20 +21,16 @@ import {
   type Held,
   isControllerOfType,
   isKnownWorkload,
-  isNamedAfterType,
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
   statusManagers,
   typesOfDomain,
-  writerOf,
 } from './held.ts';
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
   HARMLESS_WRITERS,
   hasProgramName,
-  hasWorkloadName,
-  identifiesProgram,
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
@@ -60,6 +55,16 @@ export interface Ownership {
   others: string[];
 }
 
+/** A question with all who could be the answer. */
+interface Case extends OwnerQuestion {
+  /** Those that clues tie to the finalizer, best first, and that nothing contradicts. */
+  tied: Suspect[];
+  /** Those that something contradicts. */
+  excluded: Suspect[];
+  /** Those that may act by a permission alone. */
+  able: Suspect[];
+}
+
 const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
 
 /** Returns who owns the finalizer; computed once per examination. */
@@ -77,164 +82,128 @@ export function findOwner(context: Context, held: Held): Ownership {
 function judge(question: OwnerQuestion): Ownership {
   const { context, held, known } = question;
   const all = suspectsFor(question);
-  const excluded = all.filter(({ against }) => against !== undefined);
-  const tied = all.filter(({ against }) => against === undefined);
-  const able = question.candidates.filter((one) => isAble(question, one));
-  const best = leading(question, tied, able, excluded) ?? leftOut(question, tied, able, excluded);
-  const suspects = tied.filter((one) => one !== best && workloadExists(one));
+  const the: Case = {
+    ...question,
+    tied: all.filter(({ against }) => against === undefined),
+    excluded: all.filter(({ against }) => against !== undefined),
+    able: question.candidates.filter((one) => isAble(held, one)),
+  };
+  const best = leading(the) ?? leftOut(the);
+  const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
-  const common = { suspects, unread, excluded: excluded.filter((one) => one !== best) };
+  const common = { suspects, excluded: the.excluded.filter((one) => one !== best), unread };
   const isOnly =
-    best !== undefined &&
-    isDecided(best) &&
-    !excluded.some((one) => one !== best && isDecided(one)) &&
-    !tied.some((one) => one !== best && (isDecided(one) || hasClue(one, 'status')));
+    best !== undefined && isDecided(best) && all.every((one) => one === best || !isDecided(one));
   if (best !== undefined && workloadExists(best)) {
-    const isWhole = unread.length === 0 && !best.restriction && sharesOf(best).length === 0;
-    const isSure = isOnly && isWhole && !isPowerless(question, best) && isNamed(question, best);
+    const isSure = isOnly && unread.length === 0 && best.restriction === undefined;
     const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const further = able.filter(({ actor }) => all.every((one) => one.actor !== actor));
-  const others = othersAlive(question, best, further, excluded);
-  // Beside an account or a program that is gone, a permission alone makes nobody the controller.
-  const isGone = best !== undefined && best.actor === undefined;
-  const rivals = suspects.filter(
-    (one) =>
-      (isMoreThanAble(one) || !isGone) &&
-      (hasClue(one, 'catalogue', 'namesake') || !best?.program || !known?.workload[0]) &&
-      !isKnownForAnother(question, one),
+  const further = the.able.filter(({ actor }) => all.every((one) => one.actor !== actor));
+  const others = othersAlive(the, best, further);
+  // Beside an account or a program that is gone, a permission alone makes nobody the controller; and beside a program of a
+  // known product, only another part of that.
+  const { actor, program } = best ?? {};
+  const isOfProduct = program !== undefined && known !== undefined && known.workload.length > 0;
+  const rivals = suspects.filter((one) =>
+    isOfProduct
+      ? hasClue(one, 'catalogue', 'namesake')
+      : !isKnownForAnother(question, one) &&
+        (best === undefined ||
+          actor ||
+          isMoreThanAble(one) ||
+          (one.rights.isMarked && isOfOneCompany(held))),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
   if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
     const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
-    // Deployers outside of the cluster use accounts as well: only one that is called a controller, or as its type, is meant.
-    const [account, ...more] = question.candidates.filter(({ actor, account: one, rights }) => {
-      const name = `${one?.namespace}/${one?.name}`;
-      const isCalledSo = CONTROLLER.test(name) || isNamedAfterType(held, name.replaceAll('-', ''));
-      return actor === undefined && rights.change === 'named' && rights.watch && isCalledSo;
-    });
-    const owner = best ?? (more.length === 0 ? account : undefined);
-    return { certainty, verdict: 'missing', owner, others, ...common };
+    return { certainty, verdict: 'missing', owner: best, others, ...common };
   }
   return {
     ...{ certainty: 'unknown', verdict: 'unknown', others, ...common },
-    owner: best ?? tied.find((one) => one.account !== undefined && !workloadExists(one)),
+    owner: best ?? the.tied.find((one) => one.account !== undefined && !workloadExists(one)),
     // Many may change a built-in type.
-    suspects: isBuiltIn(held.type.group)
-      ? suspects.filter(isMoreThanAble)
-      : [...suspects, ...further],
+    suspects: isBuiltIn(held.type.group) ? suspects : [...suspects, ...further],
   };
 }
 
-/**
- * Reports whether a workload of another name may not change the object, and nothing shows that it ever could: a dashboard
- * may run the image of the operator.
- */
-function isPowerless({ context, held, program }: OwnerQuestion, suspect: Suspect): boolean {
-  const { actor } = suspect;
-  return (
-    actor !== undefined &&
-    !actor.isGone &&
-    !mayChange(suspect) &&
-    !hasClue(suspect, 'catalogue', 'log') &&
-    !hasWorkloadName(actor, program) &&
-    !hadRights(context, actor.account, held.type)
-  );
+/** Reports whether a finalizer such as `internal.example.com/x` may be of the product of `v1.example.com`. */
+function isOfOneCompany({ finalizer, type }: Held): boolean {
+  const [own, other] = [domainOf(finalizer), type.group].map((one) => one.split('.').slice(-2));
+  return own?.join('.') === other?.join('.');
 }
 
-/** Reports whether more than its account has the name of the writer: any workload may run as the account of an operator. */
-function isNamed({ program }: OwnerQuestion, suspect: Suspect): boolean {
-  const { actor } = suspect;
-  const account = { namespace: undefined, name: '' };
-  return (
-    hasClue(suspect, 'catalogue', 'log') ||
-    (actor !== undefined && hasProgramName({ ...actor, account }, program))
-  );
-}
+/** One clue outweighs all kinds below. */
+const WEIGHTS = { decides: 100, marks: 10, supports: 1, able: 0 };
 
-function mayChange({ rights }: Suspect): boolean {
-  return rights.change !== undefined || rights.impersonates;
+/** Who may change the type, or could by several clues that decide, comes first; then clues count. */
+function rankOf(held: Held, one: Suspect): number {
+  // A part of the product that runs does not do the work of the one that wrote the finalizer and is gone.
+  if (one.program !== undefined && isKnownWorkload(held, one.program)) return 10_000;
+  const counted = one.clues.filter(({ weight }) => weight !== 'supports' || !isDecided(one));
+  const rank = counted.reduce((sum, { weight }) => sum + WEIGHTS[weight], 0);
+  return rank + (one.rights.change || one.rights.impersonates || rank >= 200 ? 1_000 : 0);
 }
 
 /**
  * Returns the one that leads: of those with a clue that decides, or else of all, the one with the most clues, if something
- * beside a permission ties it to the finalizer.
+ * beside a permission ties it to the finalizer, and nobody else seems to be at work.
  */
-function leading(
-  question: OwnerQuestion,
-  tied: readonly Suspect[],
-  able: readonly Suspect[],
-  excluded: readonly Suspect[],
-): Suspect | undefined {
+function leading(the: Case): Suspect | undefined {
+  const { held, tied, able, excluded, isForeign, writer } = the;
   const decided = tied.filter(isDecided);
-  const pool = decided[0] ? decided : tied.filter((one) => !isKnownForAnother(question, one));
-  const points = pool.map((one) => pointsOf(question, one));
-  const most = Math.max(...points);
-  const [best, ...more] = pool.filter((_, at) => points[at] === most);
+  const pool = decided[0] ? decided : tied.filter((one) => !isKnownForAnother(the, one));
+  const ranks = pool.map((one) => rankOf(held, one));
+  const [best, ...more] = pool.filter((_, at) => ranks[at] === Math.max(...ranks));
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
-  if (isDecided(best)) return hasRival(question, best, tied) ? undefined : best;
-  // What shows a workload cannot tell it from an account with the marks whose workload is gone.
-  const isGone = (one: Suspect): boolean => !workloadExists(one) && hasClue(one, 'marks');
-  if (workloadExists(best) && pool.some(isGone)) return undefined;
-  // Who may change everything has a right on any type, and restores what others have written: only an operator that was made
-  // cluster-admin, and is the only one, is known by the name of its framework.
-  const isAnybody =
-    !isFrameworkName(question.writer) ||
-    !hasClue(best, 'namesake') ||
-    able.some(({ actor }) => actor !== best.actor);
-  if (best.rights.change === 'everything' && isAnybody) return undefined;
-  // What is about the type alone names none of the controllers that share it.
-  if (question.isForeign && !hasClue(best, 'namesake')) return undefined;
-  return isContradicted(question, best, able, excluded) ? undefined : best;
+  if (isDecided(best)) return hasRival(the, best) ? undefined : best;
+  const isContradicted =
+    // What shows a workload cannot tell it from an account with the marks whose workload is gone.
+    (workloadExists(best) && pool.some((one) => !workloadExists(one) && hasClue(one, 'marks'))) ||
+    // Who may change everything restores what others have written: only the name of a framework tells, of the one who may.
+    (best.rights.change === 'everything' &&
+      !(
+        isFrameworkName(writer) &&
+        hasClue(best, 'namesake') &&
+        able.every(({ actor }) => actor === best.actor)
+      )) ||
+    // What is about the type alone names none of the controllers that share it.
+    (isForeign && !hasClue(best, 'namesake')) ||
+    isStatusOfAnother(the, best) ||
+    excluded.some(
+      (one) =>
+        one.restriction === undefined &&
+        (isDecided(one) || (hasClue(one, 'installation') && !hasClue(best, 'installation'))),
+    ) ||
+    // One that may act and is down explains a hang better.
+    ((best.actor?.ready ?? 0) > 0 && able.some(({ actor }) => actor?.ready === 0));
+  return isContradicted ? undefined : best;
 }
 
-/** One more clue of a kind outweighs all of the kinds below. */
-const POINTS = { decides: 100, marks: 10, supports: 1 };
-
-function pointsOf({ held, program }: OwnerQuestion, one: Suspect): number {
-  const found = one.clues.map(({ kind, weight }) => {
-    if (kind === 'permission' || (weight === 'supports' && isDecided(one))) return 0;
-    const isNamed = one.actor && hasWorkloadName(one.actor, program);
-    const extra = kind === 'log' ? 21 : kind === 'writer' ? (isNamed ? 21 : 20) : 0;
-    return POINTS[weight] + extra;
-  });
-  const sum = found.reduce((all, points) => all + points, 0);
-  // A part of the product that runs does not do the work of the one that wrote the finalizer and is gone. Who has several
-  // clues that decide and may not change the object has lost its right: that is its state.
-  const mayAct =
-    one.program === undefined ? mayChange(one) || sum > 200 : isKnownWorkload(held, one.program);
-  const isMeant = one.rights.change === 'named' || !hasClue(one, 'log');
-  return sum + (isMeant ? 2_000 : 0) + (mayAct ? 1_000 : 0);
-}
-
-/** Reports whether another one may be meant: a second installation of the program, told apart by nothing but its arguments. */
-function hasRival(question: OwnerQuestion, best: Suspect, tied: readonly Suspect[]): boolean {
-  const settings = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
-  const isActive = ({ actor }: Suspect): boolean =>
-    lateWrites(question.held).some(({ manager }) => actor && hasProgramName(actor, manager));
-  const isPart = isPowerless(question, best);
-  const shares = sharesOf(best);
+/**
+ * Reports whether another one may be meant that clues tie to the finalizer: one that has written since this one is down, or
+ * a second installation, told apart by nothing but the values of its options.
+ */
+function hasRival({ held, tied, writer }: Case, best: Suspect): boolean {
+  const valuesOf = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
+  const optionsOf = (one: Suspect): string => valuesOf(one).replace(/=[^,]*/g, '');
+  const late = best.actor?.ready === 0 ? lateWrites(held) : [];
   return tied.some((one) => {
-    const isShared = sharesOf(one).some((share) => shares.includes(share));
-    const isAlike = isDecided(one) || (isShared && hasClue(one, 'marks'));
+    const isDouble =
+      isDecided(one) ||
+      (hasClue(one, 'namesake') && !isFrameworkName(writer)) ||
+      (hasClue(one, 'marks') && optionsOf(one) === optionsOf(best));
     return (
-      (isPart && hasClue(one, 'marks')) ||
-      (best.actor?.ready === 0 && isActive(one)) ||
-      (isAlike && settings(one) !== settings(best))
+      (isDouble && valuesOf(one) !== valuesOf(best)) ||
+      (one !== best && late.some(({ manager }) => one.actor && hasProgramName(one.actor, manager)))
     );
   });
 }
 
-/** Reports whether somebody else is at work: another program writes the status, or one that may act and is down explains a hang better. */
-function isContradicted(
-  { held, actors }: OwnerQuestion,
-  best: Suspect,
-  able: readonly Suspect[],
-  excluded: readonly Suspect[],
-): boolean {
-  const isOfAnother = statusManagers(held).some((manager) => {
+/** Reports whether another program writes the status. */
+function isStatusOfAnother({ held, actors }: OwnerQuestion, best: Suspect): boolean {
+  return statusManagers(held).some((manager) => {
     const writers = workloadsOfProgram(actors, manager);
     return (
       writers.length + productsOf(manager).length > 0 &&
@@ -242,22 +211,10 @@ function isContradicted(
       !writers.some((one) => one === best.actor)
     );
   });
-  const isRuledOut = excluded.some(
-    (one) =>
-      one.restriction === undefined &&
-      (isDecided(one) || (hasClue(one, 'installation') && !hasClue(best, 'installation'))),
-  );
-  const isOneDown = (best.actor?.ready ?? 0) > 0 && able.some(({ actor }) => actor?.ready === 0);
-  return isOfAnother || isRuledOut || isOneDown;
 }
 
 /** Returns the one whose arguments leave the object out, if it alone has a deciding clue or the marks, and nobody else may act. */
-function leftOut(
-  { context, held }: OwnerQuestion,
-  tied: readonly Suspect[],
-  able: readonly Suspect[],
-  excluded: readonly Suspect[],
-): Suspect | undefined {
+function leftOut({ context, held, tied, able, excluded }: Case): Suspect | undefined {
   const restricted = excluded.filter(
     (one) => one.restriction && one.rights.change && workloadExists(one),
   );
@@ -269,76 +226,50 @@ function leftOut(
   return only?.restriction !== undefined && isAlone ? only : undefined;
 }
 
-/** An argument that gives a controller a class or a share of the objects; which objects these are is not known. */
-const SHARE =
-  /^(?:--?(?:[\w.-]+-)?(?:class(?:es|-name)?|shards?(?:-[\w-]+)?|instance-?id)|(?:\w+_)?(?:SHARD(?:_\w+)?|CONTROLLER_ID))=/;
-
-/** Returns the names of such arguments: the object may be left to another installation. */
-function sharesOf({ actor }: Suspect): string[] {
-  return (actor?.selectors ?? []).flatMap((one) => SHARE.exec(one)?.[0] ?? []);
-}
-
 /** Reports whether a permission alone makes it one that may act: many may change built-in types, and general tools everything. */
-function isAble({ held }: OwnerQuestion, { actor, rights: { change } }: Suspect): boolean {
+function isAble({ type }: Held, { actor, rights: { change } }: Suspect): boolean {
   if (change === undefined || actor === undefined || actor.isGone) return false;
-  return change === 'named' ? !isBuiltIn(held.type.group) : !isGeneralTool(actor);
+  return change === 'named' ? !isBuiltIn(type.group) : !isGeneralTool(actor);
 }
+
+/** Begins the sentences about those that no workload in the cluster shows. */
+export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
  * Returns what shows that somebody may act, in sentences: who may change the objects, controllers that were ruled out and to
  * which clues point, and programs that no workload in the cluster shows. Who was deleted with the namespace had its
  * permissions there: those for everything then say nothing about this object.
  */
-function othersAlive(
-  question: OwnerQuestion,
-  best: Suspect | undefined,
-  able: readonly Suspect[],
-  excluded: readonly Suspect[],
-): string[] {
-  const { context, held, known } = question;
-  const wasHere = isInside(context, best?.account?.namespace);
+function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
+  const { context, domain, excluded, held, known } = the;
+  const home = best?.account?.namespace;
+  const wasHere = isInside(context, home);
   // Beside a well-known product, or an account made for this type, somebody's permission for everything says nothing.
   const isProduct = known !== undefined && known.workload.length > 0 && !known.anyController;
-  const isMade =
-    isProduct || (best?.account !== undefined && (isDecided(best) || hasClue(best, 'marks')));
-  const named = able
-    .filter(
-      ({ actor, rights }) =>
-        rights.change !== 'everything' ||
-        !(wasHere || isMade) ||
-        (!isProduct && !wasHere && actor?.namespace === best?.account?.namespace),
-    )
-    .map((one) => `${suspectText(one)}: RBAC lets it change the objects`);
-  const roles = [held.type, ...typesOfDomain(context, held, question.domain)].flatMap((type) =>
-    unboundRoles(context, type),
+  const isMade = best?.account !== undefined && (isDecided(best) || hasClue(best, 'marks'));
+  const named = able.filter(
+    ({ actor, rights }) =>
+      rights.change === 'named' || !(wasHere || isProduct || (isMade && actor?.namespace !== home)),
   );
-  const unbound = [...new Set(roles)].map(
-    (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
-  );
-  // Many run a container with the name of the writer, and may do nothing outside of their own namespace.
-  const isAlike = ({ actor, rights }: Suspect): boolean =>
-    rights.isBare &&
-    actor !== undefined &&
-    isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', ''));
-  const isSigned = (one: Suspect): boolean =>
-    isDecided(one) ||
-    hasClue(one, 'marks', 'status', 'installation') ||
-    (hasClue(one, 'namesake') && (identifiesProgram(question.writer) || isAlike(one)));
-  const ruledOut = excluded
-    .filter((one) => workloadExists(one) && isSigned(one))
-    .map((one) => `${suspectText(one)} exists, but ${one.against}`);
+  const types = [held.type, ...typesOfDomain(context, held, domain)];
+  const unbound = new Set(types.flatMap((type) => unboundRoles(context, type)));
+  const ruledOut = excluded.filter((one) => workloadExists(one) && isMoreThanAble(one));
   return [
-    ...named,
-    ...(wasHere ? [] : [...unbound, ...ruledOut]),
+    ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
+    ...(wasHere
+      ? []
+      : [
+          ...[...unbound].map(
+            (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
+          ),
+          ...ruledOut.map((one) => `${suspectText(one)} exists, but ${one.against}`),
+        ]),
     ...(known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : []),
-    ...outsidePrograms(question).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
+    ...outsidePrograms(the).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
   ];
 }
-
-/** Begins the sentences about those that no workload in the cluster shows. */
-export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
 /**
  * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
@@ -348,9 +279,7 @@ function outsidePrograms(question: OwnerQuestion): string[] {
   const { context, held, domain, actors, candidates, program } = question;
   const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
     (lease) =>
-      isRenewed(context, lease) &&
-      holderOf(context, lease) === undefined &&
-      !isLeftOver(context, lease),
+      isRenewed(context, lease) && !holderOf(context, lease) && !isLeftOver(context, lease),
   );
   // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
   // which no workload can have as its name: it is outside only if none here may change it.
@@ -387,20 +316,16 @@ function cloudProvider({ now }: Context, held: Held): string[] {
 
 /**
  * Reports whether the gate saw the workload deleted together with a namespace: its own one is terminating, and no pod
- * runs there any more. A copy of an operator has not written the finalizer: it wants no pods, or is younger.
+ * runs there any more.
  */
-function wasSeenDeleted(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
-  const { context, held, actors, known } = question;
-  if (actor === undefined || (known && isProviderManaged(known))) return false;
-  const { time = '' } = writerOf(held) ?? {};
-  const isCopy =
-    (actor.uid !== undefined && actor.wanted === 0) ||
-    (time !== '' && (actor.creationTimestamp ?? '') > time);
-  const beside = actors.filter(({ namespace }) => namespace === actor.namespace);
+function wasSeenDeleted({ context, held, actors }: OwnerQuestion, { actor, rights }: Suspect) {
   return (
+    actor !== undefined &&
     isEndingNamespace(context, actor.namespace) &&
-    !isCopy &&
-    !beside.some(({ pods }) => pods.some(({ phase }) => phase === 'Running')) &&
+    !actors.some(
+      ({ namespace, pods }) =>
+        namespace === actor.namespace && pods.some(({ phase }) => phase === 'Running'),
+    ) &&
     (rights.change !== undefined || departedGrant(context, actor.account, held.type) !== undefined)
   );
 }
@@ -410,7 +335,7 @@ export const OWNER_SOURCES = {
   cluster: [
     ...WORKLOAD_SOURCES,
     ...(['leases', 'clusterRoles', 'clusterRoleBindings', 'apiServices', 'definitions'] as const),
-    ...(['validatingWebhooks', 'mutatingWebhooks', 'clusterServiceVersions'] as const),
+    ...(['validatingWebhooks', 'mutatingWebhooks'] as const),
   ],
   here: ['roles', 'roleBindings', 'events'],
   elsewhere: ['pods', 'services', 'events'],
@@ -419,11 +344,9 @@ export const OWNER_SOURCES = {
 const SOURCES: ReadonlySet<string> = new Set(Object.values(OWNER_SOURCES).flat());
 
 /** Returns sources that were not read, or were cut by a limit: absence there proves nothing. */
-export function unreadSources({ now }: Context): string[] {
+function unreadSources({ now }: Context): string[] {
   const asked = [now.cluster.deployments, now.cluster.clusterRoleBindings, now.cluster.leases];
-  const unread = now.unread
-    .filter(({ source }) => SOURCES.has(source ?? ''))
-    .map(({ what }) => what);
+  const unread = now.unread.flatMap(({ source, what }) => (SOURCES.has(source ?? '') ? what : []));
   return asked.includes(undefined) ? [...unread, 'workloads, RBAC and Leases'] : unread;
 }
 
