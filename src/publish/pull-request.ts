@@ -27,6 +27,8 @@ async function numbersOf(event: HostEvent, api: PullRequestApi): Promise<number[
   switch (name) {
     case 'push':
       return pushed(stringAt(payload, 'after') ?? sha, event, api);
+    case 'merge_group':
+      return queued(stringAt(payload, 'merge_group', 'head_ref'));
     case 'workflow_run': {
       // `pull_requests` of the payload is empty for a fork, and lists those of other repositories.
       const run = valueAt(payload, 'workflow_run');
@@ -42,12 +44,21 @@ async function numbersOf(event: HostEvent, api: PullRequestApi): Promise<number[
   return Number.isSafeInteger(number) && number > 0 ? [number] : [];
 }
 
-/** The closest to a commit: merged as this commit, or containing it. */
+/** Reads "refs/heads/gh-readonly-queue/<base>/pr-7-<commit of the base>", where the base may contain "/". */
+function queued(ref = ''): number[] {
+  const number = /^refs\/heads\/gh-readonly-queue\/.+\/pr-(\d{1,10})-[0-9a-f]{40,64}$/.exec(ref);
+  return number === null ? [] : [Number(number[1])];
+}
+
+/** The closest to a commit: merged as this commit, at this commit, or containing it. */
 async function pushed(sha: string, event: HostEvent, api: PullRequestApi): Promise<number[]> {
   const ours = (await api.pullsOfCommit(sha)).filter((pull) => isOurs(pull, event));
-  const isMerged = (pull: PullRequest) => pull.merged_at && pull.merge_commit_sha === sha;
-  const closest = ours.some(isMerged) ? ours.filter(isMerged) : ours;
-  return closest.map(({ number }) => number);
+  const ranked = [
+    ours.filter(({ merged_at, merge_commit_sha }) => merged_at && merge_commit_sha === sha),
+    ours.filter(({ head }) => head.sha === sha),
+    ours,
+  ];
+  return (ranked.find((some) => some.length > 0) ?? []).map(({ number }) => number);
 }
 
 /** It wants to change this repository, and not a fork of it. */

@@ -39,8 +39,8 @@ test('the pull request of an event, or why there is none', () =>
 
 test('no payload of any shape throws or names a number', async () => {
   const strange = [null, [], 'x', 42, true, {}, { number: '42' }, { number: -1 }, { number: 1.5 }];
-  const keys = ['pull_request', 'workflow_run', 'after', 'event', 'head_sha'];
-  for (const name of ['pull_request', 'workflow_run', 'push', 'schedule', '']) {
+  const keys = ['pull_request', 'workflow_run', 'merge_group', 'after', 'event', 'head_sha'];
+  for (const name of ['pull_request', 'workflow_run', 'merge_group', 'push', 'schedule', '']) {
     for (const value of strange) {
       const inside = Object.fromEntries(keys.map((key) => [key, value]));
       for (const payload of [value, inside, { workflow_run: { ...inside, event: 'push' } }]) {
