@@ -3,7 +3,6 @@ import { policyBindingFacts, policyFacts, webhookFacts } from './facts/admission
 import {
   apiServiceFacts,
   bindingFacts,
-  clusterServiceVersionFacts,
   definitionDetail,
   definitionFacts,
   eventFacts,
@@ -63,7 +62,6 @@ const bindings = (kind: string) => source(ADMISSION, kind, policyBindingFacts, {
 const CRDS = ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'] as const;
 const RBAC = 'rbac.authorization.k8s.io/v1';
 export const POD_SOURCE = source('v1', 'Pod', podFacts, { label: 'pods' });
-const CSV = 'ClusterServiceVersion';
 
 export const CLUSTER_SOURCES = {
   namespaces: source('v1', 'Namespace', namespaceFacts, { label: 'namespaces' }),
@@ -96,10 +94,6 @@ export const CLUSTER_SOURCES = {
     (item) => [definitionDetail(item)].filter((one) => one.conversionService !== undefined),
     { limit: 50 },
   ),
-  // OLM copies each ClusterServiceVersion into every namespace.
-  clusterServiceVersions: source('operators.coreos.com/v1alpha1', CSV, clusterServiceVersionFacts, {
-    ...{ labelSelector: '!olm.copiedFrom', limit: 50, isOptional },
-  }),
   // A single node shows whether the nodes are a cloud provider's, whose controllers are not visible in the cluster.
   providerNodes: source('v1', 'Node', shape({ providerId: at.text('spec.providerID') }), {
     ...{ label: 'nodes', limit: 1, maxItems: 1 },

@@ -46,7 +46,7 @@ import {
  */
 
 const EVIDENCE = [
-  ...(['status', 'event', 'helm', 'olm', 'conversion'] as const),
+  ...(['status', 'event', 'helm', 'conversion'] as const),
   ...(['webhook', 'lease', 'stale lease', 'labels'] as const),
 ];
 
@@ -69,7 +69,7 @@ const OTHERS = [
 const READS = [
   ...['deployments', 'statefulSets', 'daemonSets', 'replicaSets', 'jobs', 'cronJobs'],
   ...['clusterRoles', 'clusterRoleBindings', 'leases', 'definitions', 'apiServices'],
-  ...['validatingWebhooks', 'clusterServiceVersions'],
+  ...['validatingWebhooks'],
   ...['roles', 'roleBindings', 'events', 'pods', 'services'],
 ];
 
@@ -337,11 +337,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
     event: () => void (there && !generic && places[DEMO]?.events.push(event(OWNER, pod))),
     helm: () => void (definition && Object.assign(definition, { annotations: release })),
     labels: () => void (definition && Object.assign(definition, { labels })),
-    olm: () => {
-      if (!there || definition === undefined || owner.kind !== 'Deployment') return;
-      const owned = { owned: [definition.name], deployments: [OWNER] };
-      cluster.clusterServiceVersions.push({ namespace: OPS, name: 'keeper.v1', ...owned });
-    },
     conversion: () => {
       const detail = details[definition?.name ?? ''];
       if (!there || detail === undefined) return;

@@ -40,13 +40,6 @@ export const leaseFacts = shape({
   writers: managersOf,
 });
 
-/** The CRDs that an operator of OLM owns, and the Deployments that it runs. */
-export const clusterServiceVersionFacts = shape({
-  ...PLACED,
-  owned: at.textOfEach('spec.customresourcedefinitions.owned', 'name'),
-  deployments: at.textOfEach('spec.install.spec.deployments', 'name'),
-});
-
 const deletionTimestamp = at.textIfAny('metadata.deletionTimestamp');
 const node = shape({ ...NAME, deletionTimestamp });
 export type NodeFacts = ReturnType<typeof nodeFacts>;
