@@ -40,8 +40,7 @@ import {
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
 import { hasProgramName } from './owner/names.ts';
-import { namedByOwner, wantedInputs } from './owner/needs.ts';
-import { findNamedObject, objectsNamedBy } from './owner/partners.ts';
+import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isSameVersion } from './rules/apis.ts';

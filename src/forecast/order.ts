@@ -17,7 +17,7 @@ import {
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
-import { isGitOps, rankOf, reachesOut } from '../diagnose/owner/reach.ts';
+import { isGitOps, rankOf, reachesOut } from '../diagnose/owner/settings.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { PROTECTION } from '../diagnose/waits.ts';

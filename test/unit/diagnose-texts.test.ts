@@ -10,7 +10,6 @@ import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { type Change, drop, heldIn, listed, told } from './changes.ts';
 import { readRecordedLook } from './recorded-looks.ts';
-import { contentOf, typeOf } from './snapshots.ts';
 
 /** What a held object, an Event about it or the answer to its controller says, in a recorded hang. */
 
@@ -39,31 +38,10 @@ test.each([
   ['secrets "login" not found in namespace elsewhere', false],
   // The held object itself.
   ['widgets.example.com "db" not found in namespace HERE', false],
-  // An impersonated ServiceAccount was deleted with the namespace.
-  [
-    'serviceaccounts "deployer" is forbidden: User "system:serviceaccount:flux-system:kustomize-controller" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "HERE"',
-    true,
-  ],
-  [
-    'serviceaccounts "deployer" is forbidden: User "system:serviceaccount:flux-system:kustomize-controller" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "kube-system"',
-    false,
-  ],
 ])('%j is hopeless: %s', (text, isHopeless) => {
   const { name } = readRecordedLook(SAYS).now.namespace;
   expect(HOPELESS.test(failing(text.replace('HERE', name)).message)).toBe(isHopeless);
 });
-
-test.each([0, 1])(
-  'where there are %i Services, a host that is not found is one of them',
-  (total) => {
-    const { message } = findingIn(SAYS, 'owner-failing', (now) => {
-      saying(`dial tcp: lookup nats.${now.namespace.name}.svc: no such host`)(now);
-      drop(now.content, ({ type }) => type.kind === 'Service');
-      now.content.push(contentOf(typeOf('', 'services', 'Service'), [], total));
-    });
-    expect(message.includes('Service nats does not exist')).toBe(total === 0);
-  },
-);
 
 test('a cluster-scoped object that is missing was not in this namespace; what is reported is to be resolved', () => {
   expect(advice(failing('namespaces "letsencrypt" not found'))).toContain(

@@ -38,7 +38,6 @@ const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows':
     'S61-alive blocked-without-date other-classes',
   'the cloud provider runs its owner, and its status shows that it does': 'cloud-nodes',
-  'only one replica is down, and nothing shows which objects it handles': 'one-shard',
   'an extension API is never sent a dry run, since it may ignore that it is one': 'SEED-4d-500',
   'a kubelet that reports itself as ready does not confirm': 'SEED-5a unmount-fails',
   'kube-controller-manager runs, and nothing shows which of its controllers do not': 'unexplained',

@@ -116,7 +116,7 @@ function heldIn(
   return { context: contextOf(now), held };
 }
 
-test('the catalogue does not hide what a field that it lists names in another kind', () => {
+test('of a known product, what an object names needs what the catalogue lists', () => {
   const secretStoreRefs = [{ kind: 'ClusterSecretStore', name: 'aws' }];
   const secretRef = { accessKeyIDSecretRef: { name: 'aws-creds', namespace: DEMO, key: 'id' } };
   const spec = { secretStoreRefs, selector: { secret: { name: 'app' } } };
@@ -135,7 +135,7 @@ test('the catalogue does not hide what a field that it lists names in another ki
   const text = 'Secret aws-creds (which ClusterSecretStore aws names)';
   expect(needsOfOwner(context, held)).toEqual([
     {
-      ...{ kind: 'object', text, certainty: 'unknown' },
+      ...{ kind: 'object', text, certainty: 'likely' },
       clause: `it may need ${text}, deleted with this namespace`,
     },
   ]);

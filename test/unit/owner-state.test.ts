@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { finalizerDomain } from '../../src/diagnose/owner/held.ts';
-import { pausedBy, protectionsOf } from '../../src/diagnose/owner/pauses.ts';
 import { escapeRemedies } from '../../src/diagnose/owner/remedies.ts';
+import { pausedBy, protectionsOf } from '../../src/diagnose/owner/settings.ts';
 import {
   lastComplaint,
-  poorHealth,
   refusalsFor,
   statusTexts,
+  troublesOf,
 } from '../../src/diagnose/owner/statements.ts';
 import { objectDetail } from '../../src/model/facts/detail.ts';
 import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
@@ -85,7 +85,7 @@ const QUESTIONS: Record<string, (line: string) => unknown> = {
   },
   asks: (line) => {
     const { context, held, object } = worldOf(line, true);
-    return [...poorHealth(context, object), ...protectionsOf(context, held)];
+    return [...troublesOf(context, object), ...protectionsOf(context, held)];
   },
   names: (line) => (worldOf(line).detail.names ?? []).map(({ name }) => name),
   refers: (line) => worldOf(line).detail.references.map(({ kind, name }) => `${kind} ${name}`),

@@ -247,14 +247,6 @@ export function refusesOtherChange(error: ContentError, { kind }: { kind: string
   return error.kind === 'invalid' && error.resource === kind && UNCHANGEABLE.test(error.text);
 }
 
-/** Returns the remedy to find what makes such a change, which need not be one of the guards that were read. */
-export function changerRemedy(text: string): Remedy {
-  return lookRemedy(
-    `Find the mutating webhook or policy that changes this field when the object is updated, and limit it to CREATE: "${shortQuote(text)}"`,
-    kubectl('get', 'mutatingwebhookconfigurations', '-o', 'yaml'),
-  );
-}
-
 /** Returns findings about the mutating guards of an update that only removes a finalizer, of which one `does` something else to the object. */
 export function mutatingResults(
   context: Context,

@@ -11,7 +11,6 @@ import {
   itemsIn,
   listNames,
   type RuleResult,
-  servedType,
   shortQuote,
   subjectOf,
   typeName,
@@ -35,8 +34,6 @@ import {
   writerOf,
 } from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
-import { pausedBy } from './pauses.ts';
-import { reachesOut } from './reach.ts';
 import {
   installRemedy,
   knownRemedies,
@@ -46,9 +43,9 @@ import {
   resumeRemedy,
   sayingRemedy,
 } from './remedies.ts';
-import { restrictionText } from './restrictions.ts';
+import { pausedBy, reachesOut } from './settings.ts';
 import { refusalsFor, statusEvidence, statusTexts } from './statements.ts';
-import { stateText } from './states.ts';
+import { nameOf, stateText } from './states.ts';
 import { type Ownership, RUNS_OUTSIDE_TEXT } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
@@ -56,8 +53,8 @@ import { type Ownership, RUNS_OUTSIDE_TEXT } from './verdict.ts';
 const SEARCHED =
   'searched: workloads of every kind, pods of accounts with permission on the type, RBAC, Leases, webhooks and CRDs; a controller outside of the cluster would not be visible';
 const MAX_SUSPECTS = 5;
-/** What the suspects may take of the 30 words of a cause. */
-const MAX_LISTED_WORDS = 16;
+/** A cause has at most 30 words; evidence has all suspects. */
+const MAX_LISTED = 2;
 
 /** Returns the finding that no controller was found: about the deleted workload, else the CRD, else the object itself. */
 export function missingOwner(
@@ -67,25 +64,21 @@ export function missingOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer, subject, type } = held;
-  const known = knownFinalizer(held);
-  const { actor: gone, account, program = '' } = owner ?? {};
+  const { actor: gone, account, program } = owner ?? {};
   const place = gone?.namespace ?? account?.namespace;
   const isHere = isInside(context, place);
   const isForecast = willBeDeleted(context, gone?.namespace);
   const isLost = isHere || isForecast;
   const isEnding = isHere || isEndingNamespace(context, place);
   const who = account && (isHere ? account.name : accountText(account));
-  const traces = program
-    ? `"${program}" set it, and nothing of that name runs here`
-    : (belonging(held) ?? 'no workload may change objects of its type but general tools');
-  const nobody =
-    who && isHere
+  const none = 'no controller that removes it was found';
+  const nobody = who
+    ? isHere
       ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
-      : `no controller that removes it was found: ${who ? `it most likely ran as ${who}, which ${isEnding ? 'is in a terminating namespace' : 'no workload uses any more'}` : traces}`;
-  const binding =
-    account && owner?.rights.change === undefined && departedGrant(context, account, type);
-  const stays = known || place ? '' : ' in a namespace that stays';
-  const again = `${isEnding ? ' in another namespace' : stays}${binding ? ', with a ClusterRoleBinding: a terminating namespace accepts no RoleBinding' : ''}`;
+      : `${none}: it most likely ran as ${who}, which ${isEnding ? 'is in a terminating namespace' : 'no workload uses any more'}`
+    : program
+      ? `${none}: "${program}" set it, and nothing of that name runs here`
+      : `${none}: ${belonging(held) ?? 'no workload may change objects of its type but general tools'}`;
   const isReaching = !isForecast && reachesOut(context, held);
   const definition = itemsIn(context.now.cluster.definitions).find(
     ({ name }) => name === typeName(type),
@@ -99,16 +92,18 @@ export function missingOwner(
       }
     : {
         subject: definition ? definitionSubject(definition.name) : subject,
-        cause: who ?? known?.owner ?? (program || `${finalizer} of ${type.group}`),
+        cause: who ?? knownFinalizer(held)?.owner ?? program ?? `${finalizer} of ${type.group}`,
         message: `${definition ? 'defines objects with' : 'has'} finalizer ${finalizer}; ${nobody}`,
         continuation: nobody,
       };
+  const binding =
+    account && owner?.rights.change === undefined && departedGrant(context, account, type);
+  const where = `${isEnding ? ' in another namespace' : ''}${binding ? ', with a ClusterRoleBinding: a terminating namespace accepts no RoleBinding' : ''}`;
   return {
     ...about,
     ...{ code: 'owner-missing', finalizer, certainty, waitsForNamespace: isHere },
     evidence: [
       ...(owner === undefined ? [] : evidenceFor(owner)),
-      writerText(held),
       ...purposeOf(held),
       ...exclusionEvidence(excluded),
       ...others,
@@ -121,8 +116,7 @@ export function missingOwner(
       ...(isForecast
         ? []
         : [
-            installRemedy(context, held, gone && actorText(gone), again),
-            ...pauseRemedies(context, held),
+            installRemedy(context, held, gone && actorText(gone), where),
             ...knownRemedies(held, true),
             ...(isReaching ? [] : removal),
           ]),
@@ -147,7 +141,10 @@ export function unknownOwner(
     .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
   const all = [...suspects, ...(owner ? [owner] : []), ...ruledOut];
-  const listed = byHand ? [] : all.map((one) => withState(context, one));
+  const withState = (one: Suspect): string =>
+    `${one.program ? `"${one.program}"` : suspectText(one)} (${stateOf(context, held, one).state})`;
+  const listed = byHand ? [] : all.map(withState);
+  const more = listed.length - MAX_LISTED;
   const why = byHand
     ? `a person set it, with "${writerOf(held)?.manager}"`
     : unread.length > 0
@@ -157,20 +154,21 @@ export function unknownOwner(
         'no clue points to a controller');
   const reason =
     listed.length > 1
-      ? `its controller is one of: ${listOf(listed)}`
+      ? `its controller is one of: ${listed.slice(0, MAX_LISTED).join(', ')}${more > 0 ? ` or ${more} more` : ''}`
       : `its controller is not known${listed[0] ? `; it could be ${listed[0]}` : `: ${why}`}`;
   const [status] = statusTexts(context, held);
   const [refusal] = refusalsFor(context, held);
   const said = status
-    ? { who: `${status.object.kind} ${status.object.name}`, text: status.text }
+    ? { who: nameOf(status.object), text: status.text }
     : refusal && { who: refusal.source, text: refusal.error.text };
   const quote = said && shortQuote(said.text);
   const told = said ? `${reason}; ${said.who} says: ${quote}` : reason;
   const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
+  const paused = pausedBy(context, held);
   // Facts that the object itself shows do not depend on its owner.
   const facing = [
-    ...pauseRemedies(context, held),
-    ...(said ? [sayingRemedy(`${status ? 'the status of ' : ''}${said.who}`, said.text)] : []),
+    ...(paused ? [resumeRemedy(held.type, paused.object, paused.by)] : []),
+    ...(said ? [sayingRemedy(`${status ? 'the status of ' : ''}${said.who}`)] : []),
   ];
   const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
   const find = byHand
@@ -186,14 +184,12 @@ export function unknownOwner(
     continuation: told,
     evidence: [
       writerText(held),
+      ...purposeOf(held),
       ...(unread.length > 0 ? [unreadText(unread)] : []),
-      ...suspects.map(
-        (one) => `suspect ${withState(context, one)}: ${evidenceFor(one).join('; ')}`,
-      ),
+      ...suspects.map((one) => `suspect ${withState(one)}: ${evidenceFor(one).join('; ')}`),
       ...exclusionEvidence(excluded),
       ...logEvidence(context, lines),
       ...others,
-      ...(known === undefined ? ['not a well-known finalizer'] : purposeOf(held)),
       ...statusEvidence(context, held),
     ],
     scope: 'namespace',
@@ -213,18 +209,6 @@ function belonging(held: Held): string | undefined {
   return known && `it belongs to ${productName(known) ?? known.owner}`;
 }
 
-/** Lists as many suspects as a sentence takes, at least one. Evidence has all of them. */
-function listOf(listed: readonly string[]): string {
-  let words = 0;
-  const fitting = listed.filter((one, at) => {
-    words += one.split(' ').length;
-    return at === 0 || words <= MAX_LISTED_WORDS;
-  });
-  const more = listed.length - fitting.length;
-  return `${fitting.join(', ')}${more > 0 ? ` or ${more} more` : ''}`;
-}
-
-/** The most suspects that the fix goes through. */
 const MAX_STEPS = 3;
 
 /**
@@ -232,89 +216,53 @@ const MAX_STEPS = 3;
  * runs has a log that would tell.
  */
 function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]): Remedy[] {
-  const { kind, name } = held.subject;
-  const known = knownFinalizer(held);
-  const then = `it then removes ${held.finalizer}`;
+  const what = nameOf(held.subject);
   const fixes = suspects
-    .filter(workloadExists)
-    .flatMap(({ actor, against, restriction }): Remedy[] => {
-      if (actor === undefined) return [];
-      const who = actorText(actor);
-      if (restriction) {
-        const by = restrictionText(context, actor).join(' ');
-        return [
-          { text: `If it is ${who}: change what leaves ${kind} ${name} out${by && ` (${by})`}` },
-        ];
-      }
-      if (against === MAY_NOT_CHANGE) {
-        const right = `its right to change ${typeName(held.type)}`;
-        return [
-          {
-            text: `If it is ${who}: give it back ${right} (restore its binding, or install it again); ${then}`,
-          },
-        ];
-      }
-      if (against || isAlive(actor)) return [];
-      if (actor.wanted > 0) {
-        return [{ text: `If it is ${who}, make it ready (${stateText(context, actor)}); ${then}` }];
-      }
-      const wake = scaleUpRemedy(actor, then);
-      return [{ ...wake, text: `If it is ${who}: ${lowerFirst(wake.text)}` }];
-    });
+    .flatMap((one) => {
+      const { fix } = stateOf(context, held, one);
+      const text = `If it is ${suspectText(one)}: ${lowerFirst(fix?.text ?? '')}`;
+      return fix ? [withRole('now', { ...fix, text })] : [];
+    })
+    .slice(0, MAX_STEPS);
   const running = suspects
     .flatMap(({ actor, against }) => (actor && !against && isAlive(actor) ? [actor] : []))
     .slice(0, MAX_STEPS);
-  const search =
-    running.length > 0
-      ? `look for ${kind} ${name} in the log of ${listNames(running.map(actorText))}`
-      : known === undefined
-        ? `look for ${kind} ${name} in the logs of the controllers in this cluster`
-        : `see whether ${known.owner} is installed, or runs outside of this cluster`;
-  const text = `Find out which controller removes ${held.finalizer}: ${search}`;
+  const where = listNames(running.map(actorText)) || 'each controller in this cluster';
+  const text = `Find out which controller removes ${held.finalizer}: look for ${what} in the log of ${where}`;
   const looks = running.flatMap((actor) =>
     logRemedies(context, actor).map(({ command = '' }) =>
       lookRemedy(
-        `Look for ${kind} ${name} in the log of ${actorText(actor)}`,
-        command.replace(/--tail=\d+$/, `--tail=-1 | grep -F ${shellQuote(name)}`),
+        `Look for ${what} in the log of ${actorText(actor)}`,
+        command.replace(/--tail=\d+$/, `--tail=-1 | grep -F ${shellQuote(held.subject.name)}`),
       ),
     ),
   );
-  return fixes.length > 0
-    ? [
-        ...fixes.slice(0, MAX_STEPS).map((one) => withRole('now', one)),
-        ...(looks.length > 0 ? looks : [withRole('look', { text })]),
-      ]
-    : [withRole('now', { text }), ...looks];
+  if (fixes.length === 0) return [withRole('now', { text }), ...looks];
+  return [...fixes, ...(looks.length > 0 ? looks : [withRole('look', { text })])];
 }
 
-/** Returns its name with its state. */
-function withState(context: Context, suspect: Suspect): string {
-  const { actor, against, program, restriction } = suspect;
-  const name = program === undefined ? suspectText(suspect) : `"${program}"`;
-  const state = restriction
-    ? 'not for this object'
-    : against
-      ? against === MAY_NOT_CHANGE
-        ? 'may not change it'
-        : 'made by such an object'
-      : actor === undefined || actor.isGone
-        ? 'gone'
-        : stateText(context, actor);
-  return `${name} (${state})`;
-}
-
-/** Returns the remedy that ends a pause of the object, whichever controller is its owner. */
-function pauseRemedies(context: Context, held: Held): Remedy[] {
-  const paused = pausedBy(context, held);
-  if (paused === undefined) return [];
-  const type = servedType(context, paused.object) ?? held.type;
-  return [resumeRemedy(type, paused.object, paused.by)];
+/** Returns the state of a suspect, and what would let it act. */
+function stateOf(context: Context, held: Held, suspect: Suspect): { state: string; fix?: Remedy } {
+  const { actor, against, restriction } = suspect;
+  const then = `it then removes ${held.finalizer}`;
+  const fixed = (state: string, text: string) => ({ state, fix: { text } });
+  if (restriction)
+    return fixed('not for this object', `change what leaves ${nameOf(held.subject)} out`);
+  if (against === MAY_NOT_CHANGE) {
+    const right = `its right to change ${typeName(held.type)}`;
+    const how = '(restore its binding, or install it again)';
+    return fixed('may not change it', `give it back ${right} ${how}; ${then}`);
+  }
+  if (against) return { state: 'made by such an object' };
+  if (actor === undefined || actor.isGone) return { state: 'gone' };
+  const state = stateText(context, actor);
+  if (actor.wanted === 0) return { state, fix: scaleUpRemedy(actor, then) };
+  return isAlive(actor) ? { state } : fixed(state, `make it ready (${state}); ${then}`);
 }
 
 /** What a clue says with it. */
 const IMPLIED = [['marks', 'permission'] as const, ['writer', 'namesake'] as const];
 
-/** Returns what points to a suspect, its permissions, and its state. */
 export function evidenceFor(suspect: Suspect): string[] {
   const { actor, clues, rights } = suspect;
   const because = rights.because.slice(0, 3).join('; ');
@@ -331,7 +279,6 @@ export function evidenceFor(suspect: Suspect): string[] {
   ];
 }
 
-/** Returns the exclusions with what points to the suspects. */
 export function exclusionEvidence(excluded: readonly Suspect[]): string[] {
   return excluded
     .slice(0, MAX_SUSPECTS)

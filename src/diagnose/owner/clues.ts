@@ -50,7 +50,7 @@ import {
   runsProgram,
   workloadsOfProgram,
 } from './names.ts';
-import { restrictionOf } from './restrictions.ts';
+import { restrictionOf } from './settings.ts';
 import { statusTexts } from './statements.ts';
 
 // Who may own a finalizer: the candidates, and the clues that point to them.

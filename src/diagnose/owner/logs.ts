@@ -18,19 +18,8 @@ import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
 
-/** A line of a controller's log that names a held object. */
-export interface LogLine {
-  /** The time at which the container wrote it (container runtime), ISO 8601; empty if unknown. */
-  at: string;
-  /** `namespace/pod/container` */
-  pod: string;
-  /** Message and error in one line. */
-  text: string;
-  isError: boolean;
-  /** The number of times that the line was written, ignoring numbers and ids. */
-  count: number;
-  object: ObjectFacts;
-}
+/** A line of a controller's log that names a held object; `at`: when the container wrote it, empty if unknown. */
+export type LogLine = ReturnType<typeof logLinesAbout>[number];
 
 /** Sidecars, which never reconcile. */
 const SIDECAR =
@@ -60,13 +49,12 @@ export function logSources({ now }: Context, actor: Actor): LogSource[] {
     );
 }
 
-/** Reports whether any log of this controller was read. */
 export function isLogRead(context: Context, actor: Actor): boolean {
   return logSources(context, actor).some((one) => context.now.logs?.[logKey(one)]?.ok === true);
 }
 
-/** Returns lines of this controller about the held objects: errors first, then the newest. */
-export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLine[] {
+/** Returns lines of this controller about the held objects, those that differ in numbers and ids alone once: errors first, then the newest. */
+export function logLinesAbout(context: Context, held: Held, actor: Actor) {
   const lines = logSources(context, actor).flatMap((source) => {
     const pod = logKey(source);
     return recordsOf(valueIn(context.now.logs?.[pod]) ?? []).flatMap((record) => {
@@ -75,14 +63,12 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor): LogLi
       return object === undefined ? [] : [{ at, text, isError, pod, object }];
     });
   });
-  const rank = ({ isError, at }: Pick<LogLine, 'isError' | 'at'>) => `${Number(isError)} ${at}`;
+  const rank = ({ isError, at }: (typeof lines)[number]) => `${Number(isError)} ${at}`;
   const sorted = lines.toSorted((a, b) => (rank(a) < rank(b) ? 1 : -1));
   const shapes = Map.groupBy(sorted, ({ text }) =>
     text.replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4,12}){4}\b|\d+/g, '#'),
   );
-  return [...shapes.values()].flatMap((same) =>
-    same.slice(0, 1).map((line) => ({ ...line, count: same.length })),
-  );
+  return [...shapes.values()].flatMap((same) => same.slice(0, 1));
 }
 
 /** The time for which a line counts after the controller logged another text about the object. */
@@ -106,12 +92,8 @@ const DISCLAIMER =
   /\b(?:ignor(?:e|es|ed|ing)|skip(?:s|ped|ping)?|unmanaged|not (?:managed|handled|watched|owned|ours|responsible|selected)|(?:does not|doesn't|did not|no) match|class mismatch|filtered out|wait(?:s|ed|ing)? (?:for|until))\b/i;
 const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy/i;
 
-/** Returns the lines that are reported. */
 export function quotedLines(lines: readonly LogLine[]) {
-  return lines.slice(0, 3).map(({ at, pod, text, count }) => ({
-    ...{ at, pod },
-    line: shortQuote(text) + (count > 1 ? ` (${count} times)` : ''),
-  }));
+  return lines.slice(0, 3).map(({ at, pod, text }) => ({ at, pod, line: shortQuote(text) }));
 }
 
 /** Returns them as evidence, with their age: a log line is no observation of now. */
@@ -122,7 +104,6 @@ export function logEvidence({ nowMs }: Context, lines: readonly LogLine[]): stri
   });
 }
 
-/** One record of a log, whatever its format. */
 type LogRecord = ReturnType<typeof parseLogLine>;
 
 const recordsOf = remember((lines: string[]) => lines.map(parseLogLine));
@@ -168,14 +149,7 @@ function keyValues(text: string): JsonObject {
   return Object.fromEntries(pairs.map(([, key = '', value = '']) => [key, bare(value)]));
 }
 
-/** What names an object in a line. */
-interface Mention {
-  kind: string | undefined;
-  namespace: string;
-  name: string;
-}
-
-/** Reports whether a record names the object. A record with objects in its fields is about these; its text may mention others. */
+/** Reports whether a record names the object: with its namespace, and not as another kind of the same name. */
 function isAbout(context: Context, object: ObjectFacts, record: LogRecord): boolean {
   const { fields, line } = record;
   const { kind, namespace, name, uid } = object;
@@ -186,14 +160,20 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   if (uid !== '' && line.includes(uid)) return true;
   // As kube-rs writes it.
   if (namespace !== '' && hasWord(line, `${name}.${namespace}`)) return true;
-  const inFields = mentionsInFields(context, record);
-  const mentions = inFields.length > 0 ? inFields : mentionsInText(context, object, record);
-  return mentions.some(
-    (one) =>
-      one.name === name &&
-      one.namespace === namespace &&
-      (one.kind === undefined ? !isAmbiguous(context, object) : isSameKind(one.kind, kind)),
-  );
+  const kindBefore = (text: string): string | undefined =>
+    kindNamed(context, /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(text)?.[1] ?? '');
+  return textsToSearch(context, record).some((text) => {
+    const paths = textsBefore(text, `${namespace}/${name}`).map(
+      (before) => kindBefore(before) ?? kindIn(record),
+    );
+    // A name alone needs its kind in front of it, and the namespace in the same line.
+    const names = textsBefore(text, name).flatMap((before) =>
+      namespace !== '' && before.endsWith(`${namespace}/`) ? [] : (kindBefore(before) ?? []),
+    );
+    return [...paths, ...(hasWord(text, namespace) ? names : [])].some((one) =>
+      one === undefined ? !isAmbiguous(context, object) : isSameKind(one, kind),
+    );
+  });
 }
 
 /** Reports whether another held object in this namespace has the same name. */
@@ -211,42 +191,31 @@ function kindIn({ fields }: LogRecord): string | undefined {
 /** Keys that frameworks use for the object that a controller reconciles. */
 const COMMON_KEY = /^(?:object|key|resource|request|req|item|obj|name)$/i;
 
-/** Finds `namespace` and `name`, `Widget: {name, namespace}`, and `namespace/name`. */
-function mentionsInFields(context: Context, record: LogRecord): Mention[] {
-  const { fields } = record;
-  const entries = Object.entries(fields).slice(0, MAX_FIELDS);
-  return [...entries, ['object', fields] as const].flatMap(([key, value]) => {
-    const path = /^([a-z0-9][a-z0-9-]*)\/([a-z0-9][a-z0-9.-]*)$/.exec(stringAt(value) ?? '');
-    const [, namespace = stringAt(value, 'namespace'), name = stringAt(value, 'name')] = path ?? [];
+/**
+ * Returns the objects in the fields of a record, as `Widget team-1/db`; else its line. A record with objects in its fields is
+ * about these: its text may mention others. They are `namespace` and `name`, `Widget: {name, namespace}` or a path.
+ */
+function textsToSearch(context: Context, record: LogRecord): string[] {
+  const entries = Object.entries(record.fields).slice(0, MAX_FIELDS);
+  const found = [...entries, ['object', record.fields] as const].flatMap(([key, value]) => {
+    const [namespace = '', name = ''] = ['namespace', 'name'].map((one) => stringAt(value, one));
+    const path = stringAt(value) ?? `${namespace}/${name}`;
     const kind = COMMON_KEY.test(key) ? kindIn(record) : kindNamed(context, key);
     // `type=application/json` is no object.
-    const isMeant = COMMON_KEY.test(key) || kind !== undefined || isInside(context, namespace);
-    return name !== undefined && namespace !== undefined && isMeant
-      ? [{ kind, namespace, name }]
-      : [];
+    const isMeant =
+      COMMON_KEY.test(key) || kind !== undefined || isInside(context, path.split('/')[0]);
+    const isPath = /^[a-z0-9][a-z0-9-]*\/[a-z0-9][a-z0-9.-]*$/.test(path);
+    return isMeant && isPath ? [`${kind ?? ''} ${path}`] : [];
   });
+  return found.length > 0 ? found : [record.line];
 }
 
-/** Finds `namespace/name`, and the name behind the kind in a line with the namespace. */
-function mentionsInText(context: Context, { name, namespace }: ObjectFacts, record: LogRecord) {
-  return textsBefore(record.line, name).flatMap((before): Mention[] => {
-    const isPath = before.endsWith(`${namespace}/`);
-    const ahead = isPath ? before.slice(0, -namespace.length - 1) : before;
-    const word = /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(ahead)?.[1] ?? '';
-    const kind = kindNamed(context, word);
-    if (isPath) return [{ kind: kind ?? kindIn(record), namespace, name }];
-    return kind !== undefined && hasWord(record.line, namespace) ? [{ kind, namespace, name }] : [];
-  });
-}
-
-/** Returns the served kind that a word names, as such or in the plural. */
 function kindNamed(context: Context, word: string): string | undefined {
   return typesOf(context).find(({ kind, resource }) =>
     [kind, resource].some((one) => isSameKind(one, word)),
   )?.kind;
 }
 
-/** Compares kinds and plurals. */
 function isSameKind(a: string, b: string): boolean {
   const singular = (word: string): string => word.toLowerCase().replace(/(?:es|s)$/, '');
   return singular(a) === singular(b);

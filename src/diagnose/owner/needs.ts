@@ -1,6 +1,6 @@
-import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
+import { matchesGlob } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
-import { serviceAddresses } from '../../model/facts/programs.ts';
+import { canName } from '../../model/facts/detail.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import {
   type Candidate,
@@ -16,22 +16,81 @@ import {
   countsOf,
   detailOf,
   groupOf,
+  groupsOf,
   isBuiltIn,
   isInside,
+  isKind,
   itemsIn,
   servedType,
   shortQuote,
   typeName,
+  typesOf,
+  valueIn,
   willBeDeleted,
 } from '../context.ts';
 import type { ContentError } from '../error-texts.ts';
 import { type Account, departedGrant } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { hasWord } from './logs.ts';
-import { findNamedObject, foundInputs, type Named, objectsNamedBy, PLAIN } from './partners.ts';
-import { isAnnotationForOwner } from './pauses.ts';
-import { poorHealth, presentFailures, typeOfResource } from './statements.ts';
+import { isAnnotationForOwner } from './settings.ts';
+import { troublesOf, typeOfResource } from './statements.ts';
 import { findOwner } from './verdict.ts';
+
+// What an object names, and what the clean-up of its owner needs of that in a namespace that is going or gone.
+
+/** Kinds of the core group that a controller reads for its own work. */
+const PLAIN: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
+
+/** A place where an object that another one names can be. */
+interface Named {
+  type: ResourceType;
+  namespace: string | undefined;
+  name: string;
+  /** The field that names it. */
+  by: string;
+}
+
+/**
+ * Returns what the references of these specs name and a clean-up may read. An object of the cluster may mean its reader's
+ * namespace, as a ClusterSecretStore with the credentials of each tenant, or that of its controller: a forecast sees which
+ * one has the object.
+ */
+export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
+  const { forecast, namespace: own } = context.now;
+  const named = objects.flatMap((object) =>
+    (detailOf(context, object)?.references ?? []).map((reference) => ({ object, ...reference })),
+  );
+  return named.flatMap(({ object, field, group, isAddress, isMade, kind, name, ...given }) => {
+    if (!field.startsWith('spec.') || isMade || !(isAddress || canName(field))) return [];
+    const isRead = PLAIN.includes(kind) || isAddress;
+    const fits = typesOf(context).filter(
+      (one) =>
+        isKind(one, kind) &&
+        (group ?? one.group) === one.group &&
+        (isRead || !isBuiltIn(one.group)),
+    );
+    const type = fits.find((one) => one.group === groupOf(object.apiVersion)) ?? fits[0];
+    const here = object.namespace || (forecast && own.name);
+    const namespace = type?.namespaced ? (given.namespace ?? here) : undefined;
+    return !type || (type.namespaced && !namespace) ? [] : [{ type, namespace, name, by: field }];
+  });
+}
+
+export function findNamedObject(
+  { now }: Context,
+  { type, namespace = '', name }: Omit<Named, 'by'>,
+) {
+  const key = partnerKey({ ...type, namespace, name });
+  const others = [...groupsOf(now).flatMap(({ examples }) => examples), ...foundInputs(now)];
+  return (
+    valueIn(now.partners[key]) ??
+    others.find((one) => partnerKey({ ...one, group: groupOf(one.apiVersion) }) === key)
+  );
+}
+
+function foundInputs({ forecast }: Context['now']): ObjectFacts[] {
+  return Object.values(forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []);
+}
 
 /** Something that the owner of a finalizer may need for its clean-up, and that it lacks or will lack. */
 export interface Need {
@@ -45,158 +104,129 @@ export interface Need {
   certainty: 'likely' | 'unknown';
 }
 
-interface Question {
-  context: Context;
-  held: Held;
-  actor?: Actor | undefined;
-  account?: Account | undefined;
-}
-
-/** What an owner may need in a namespace that is going or gone. */
-const NEEDS: readonly {
-  needs: string;
-  /** Finds it before it is missed: in a forecast what will go, in a hang what is gone. */
-  finds?: (question: Question) => Need[];
-  /** Recognizes it by an error of the owner. */
-  error?: (question: Question, error: ContentError) => string | undefined;
-  /** It can be granted from outside; for all else the namespace accepts nothing new, and waiting never helps. */
-  isGrantable?: true;
-}[] = [
-  { needs: 'to create an object or a pod', finds: creations, error: refusedCreation },
-  { needs: 'a Secret or the like, or another object', finds: inputsLacking, error: absentHere },
-  { needs: 'a Service', finds: servicesGoing },
-  { needs: 'a ServiceAccount as which it acts', error: lostAccount },
-  { needs: 'a right', error: lostBinding, isGrantable: true },
-  { needs: 'that its work succeeds', finds: complaints },
-];
-
 /** Returns everything that the owner may need and lacks, or will lack after the deletion; the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
-  const needs = NEEDS.flatMap(({ finds }) => finds?.({ context, held, actor }) ?? []);
+  const needs = [
+    ...creations(context, held),
+    ...inputsLacking(context, held, actor),
+    ...servicesGoing(context, actor),
+    ...complaints(context, held),
+  ];
   return [...new Map(needs.map((need) => [need.clause, need])).values()].toSorted(
     (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
   );
 }
 
-/** Finds what the owner needs and was deleted with this namespace, by an error of it. */
-export function lostWithNamespace(question: Question, error: ContentError) {
-  return NEEDS.flatMap(({ error: shows, isGrantable = false }) => {
-    const text = shows?.(question, error);
-    return text === undefined ? [] : { text, isGrantable };
-  })[0];
+/**
+ * Returns what the owner needs and was deleted with this namespace, by an error of it. A right can be granted from
+ * outside; for all else the namespace accepts nothing new, and waiting never helps.
+ */
+export function lostWithNamespace(
+  context: Context,
+  held: Held,
+  account: Account | undefined,
+  error: ContentError,
+): { text: string; isGrantable: boolean } | undefined {
+  const closed = 'and a terminating namespace accepts nothing new';
+  if (error.kind === 'namespace-terminating') {
+    const text = `it must create ${error.resource ?? 'an object'} here, ${closed}`;
+    return isInside(context, error.namespace) ? { text, isGrantable: false } : undefined;
+  }
+  if (error.kind === 'forbidden') {
+    const binding = account && departedGrant(context, account);
+    const text = `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`;
+    return binding ? { text, isGrantable: true } : undefined;
+  }
+  const absent = absentHere(context, held, error);
+  return absent ? { text: `${absent} does not exist, ${closed}`, isGrantable: false } : undefined;
 }
 
 /** Returns what the catalogue knows that the owner creates here while it cleans up, or the pods that a spec has templates for. */
-function creations({ context, held }: Question): Need[] {
+function creations(context: Context, held: Held): Need[] {
   const { cluster, forecast, namespace } = context.now;
   // An object that was deleted before the namespace may have been cleaned up in time.
   if (!forecast && held.since < (namespace.deletionTimestamp ?? '')) return [];
   const known = listed(context, held, 'create')?.flatMap(({ kind, note, when = [] }) => {
     const isNamed = when.some((one) => one.includes('$namespace'));
-    return isNamed || isInside(context, held.subject.namespace) ? `a ${kind} (${note})` : [];
+    return isNamed || isInside(context, held.subject.namespace) ? [[`a ${kind}`, note]] : [];
   });
+  const made = [
+    ...itemsIn(cluster.jobs).map(({ name, owner }) => ({ text: `Job ${name}`, uid: owner?.uid })),
+    ...itemsIn(forecast?.present.pods)
+      .filter(hasPodEnded)
+      .flatMap(({ name, ownerReferences }) =>
+        ownerReferences.map(({ uid }) => ({ text: `Pod ${name}`, uid })),
+      ),
+  ];
   const tasks = (forecast ? held.objects : []).flatMap((object) => {
     const { endedAt, templates = [] } = detailOf(context, object) ?? {};
-    const jobs = itemsIn(cluster.jobs).filter(({ owner }) => owner?.uid === object.uid);
-    const pods = itemsIn(forecast?.present.pods).filter(
-      (pod) => hasPodEnded(pod) && pod.ownerReferences.some(({ uid }) => uid === object.uid),
-    );
-    const made = [
-      ...jobs.map(({ name }) => `Job ${name}`),
-      ...pods.map(({ name }) => `Pod ${name}`),
-    ];
+    const own = made.filter(({ uid }) => uid === object.uid).slice(0, 3);
     return [
-      ...(endedAt ? [] : templates.map((field) => `a Pod (${field})`)),
-      ...made.slice(0, 3).map((one) => `something like ${one}, which it made for this object`),
+      ...(endedAt ? [] : templates).map((field) => ['a Pod', field]),
+      ...own.map(({ text }) => [`something like ${text}`, 'which it made for this object']),
     ];
   });
-  const certainty = known ? 'likely' : 'unknown';
-  return (known ?? tasks).map((text) => {
-    const clause = `it may have to create ${text} here, which a terminating namespace refuses`;
-    return { kind: 'create', text, clause, certainty };
-  });
+  return (known ?? tasks).map(([what, why]) => ({
+    kind: 'create',
+    text: `${what} (${why})`,
+    clause: `it may have to create ${what} here, which a terminating namespace refuses`,
+    certainty: known ? 'likely' : 'unknown',
+  }));
 }
 
-function refusedCreation({ context }: Question, error: ContentError): string | undefined {
-  return error.kind === 'namespace-terminating' && isInside(context, error.namespace)
-    ? `it must create ${error.resource ?? 'an object'} here${ACCEPTS_NOTHING}`
-    : undefined;
-}
-
-const ACCEPTS_NOTHING = ', and a terminating namespace accepts nothing new';
-
-/** Returns what the held objects name, by references or in any other way that `reasonToRead` knows. */
 export function namedByOwner(context: Context, held: Held): Named[] {
   const found = foundInputs(context.now).flatMap((object): Named[] => {
     const by = reasonToRead(context, held, object);
     const type = by && servedType(context, object);
     return type ? [{ type, namespace: object.namespace, name: object.name, by }] : [];
   });
-  const reads = listed(context, held, 'read') ?? [];
-  const told = held.objects.flatMap((object) =>
-    (detailOf(context, object)?.names ?? []).flatMap(({ field: by, name }) =>
-      reads
-        .filter(({ field }) => field === by)
-        .flatMap(
-          (need) => servedType(context, { apiVersion: `${need.group}/`, kind: need.kind }) ?? [],
-        )
-        .map((type) => ({ type, namespace: object.namespace, name, by })),
-    ),
-  );
-  return [...objectsNamedBy(context, held.objects), ...told, ...found];
+  return [...objectsNamedBy(context, held.objects), ...found];
 }
 
 /** Returns what the owner may read: what the held objects name, and the built-in objects that these name in turn. */
 function inputsOf(context: Context, held: Held) {
-  const direct = namedByOwner(context, held).map((one) => ({ ...one, source: one.by }));
-  const behind = direct.flatMap(({ by, ...named }) => {
-    const object = findNamedObject(context, named);
-    const source = `which ${named.type.kind} ${named.name} names`;
-    return objectsNamedBy(context, object ? [object] : [])
+  const inputOf = (one: Named, source: string, via?: string) => {
+    const certainty = certaintyOf(context, held, one, via);
+    const text = `${one.type.kind} ${one.name} (${source})`;
+    return certainty === undefined ? [] : [{ ...one, certainty, text }];
+  };
+  return namedByOwner(context, held).flatMap((one) => {
+    const object = findNamedObject(context, one);
+    const { by, name } = one;
+    const { kind } = one.type;
+    const behind = objectsNamedBy(context, object ? [object] : [])
       .filter(({ type }) => isBuiltIn(type.group))
-      .map((next) => ({ ...next, by, source }));
-  });
-  return [...direct, ...behind].flatMap((one) => {
-    const certainty = certaintyOf(context, held, one);
-    const text = `${one.type.kind} ${one.name} (${one.source})`;
-    return certainty === undefined ? [] : { ...one, certainty, text };
+      .flatMap((next) => inputOf({ ...next, by }, `which ${kind} ${name} names`, kind));
+    return [...inputOf(one, by), ...behind];
   });
 }
 
 /** Returns the inputs that go with the namespace, are gone with it, do not exist, or report a failure themselves. */
-function inputsLacking({ context, held, actor }: Question): Need[] {
+function inputsLacking(context: Context, held: Held, actor: Actor | undefined): Need[] {
   const { forecast, partners } = context.now;
-  return inputsOf(context, held).flatMap(({ type, namespace, name, certainty, text }): Need[] => {
-    const object = findNamedObject(context, { type, namespace, name });
+  return inputsOf(context, held).flatMap(({ certainty, text, ...place }): Need[] => {
+    const { type, namespace } = place;
+    const object = findNamedObject(context, place);
     const is = (kind: Need['kind'], clause: string) => [{ kind, text, clause, certainty }];
     if (object && willBeDeleted(context, namespace)) {
       const isLacking = isUnprotected(object, held, actor);
       return isLacking ? is('object', `it may need ${text}, deleted with this namespace`) : [];
     }
-    const said = object && !object.deletionTimestamp && failureOf(context, held, object);
-    if (object) return said ? is('state', `${text} says: ${said}`) : [];
+    const [said] = object && !object.deletionTimestamp ? troublesOf(context, object) : [];
+    if (object) return said ? is('state', `${text} says: ${shortQuote(said)}`) : [];
     const isHere = isInside(context, namespace);
     // Whether a host was a Service, cannot be told once it is deleted.
-    if (!forecast && isHere && type.kind !== 'Service' && isEmpty(context, typeName(type)))
+    if (!forecast && isHere && type.kind !== 'Service' && isEmpty(context, type))
       return is('object', `it may need ${text}, which does not exist here`);
-    const read = partners[partnerKey({ ...type, namespace, name })];
+    const read = partners[partnerKey({ ...place, ...type })];
     // A Secret of this namespace may be one that the owner has yet to write.
     const isMeant = type.group === held.type.group || !isHere;
     return read?.ok && isMeant ? is('absent', `${text} does not exist`) : [];
   });
 }
 
-function isEmpty({ now }: Context, type: string): boolean {
-  return countsOf(now).some((one) => typeName(one.type) === type && one.total === 0);
-}
-
-/** Returns the failure that an object reports, unless it names a held object: it waits for that in turn. */
-function failureOf(context: Context, held: Held, object: ObjectFacts): string | undefined {
-  const said = presentFailures(context, object).map(({ text }) => text);
-  const found = [...said, ...poorHealth(context, object)].find((text) =>
-    held.objects.every(({ namespace, name }) => !hasWord(text, `${namespace}/${name}`)),
-  );
-  return found && shortQuote(found);
+function isEmpty({ now }: Context, type: ResourceType): boolean {
+  return countsOf(now).some((one) => typeName(one.type) === typeName(type) && one.total === 0);
 }
 
 /** Reports whether nothing keeps the object until the clean-up ends, and whether the owner reads it but did not create it. */
@@ -213,99 +243,63 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
 const ABSENT =
   /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
 
-/** Recognizes an object of this namespace that an error calls missing: the held object names it, or the text says where. */
-function absentHere({ context, held }: Question, error: ContentError): string | undefined {
-  const { kind, text } = error;
+/** Recognizes an object of this namespace that an error calls missing: a held object names it, or the text says where. */
+function absentHere(context: Context, held: Held, error: ContentError): string | undefined {
+  if (error.kind === 'other') {
+    const input = inputsOf(context, held).find(
+      (one) => isInside(context, one.namespace) && hasWord(error.text, one.name),
+    );
+    const isGone = input && !findNamedObject(context, input) && isEmpty(context, input.type);
+    return isGone && ABSENT.test(error.text) ? input.text : undefined;
+  }
+  if (error.kind !== 'not-found') return undefined;
+  const { name, namespace, text } = error;
   const { name: here } = context.now.namespace;
-  const lost = (what: string): string => `${what} does not exist${ACCEPTS_NOTHING}`;
-  const inputs = inputsOf(context, held).filter(({ namespace }) => isInside(context, namespace));
-  if (kind === 'not-found') {
-    const { name, namespace } = error;
-    const what = `${typeOfResource(context, error)?.kind ?? error.resource} ${name}`;
-    if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
-    const details = held.objects.flatMap((object) => detailOf(context, object) ?? []);
-    const isNamed = details.some(
+  const what = `${typeOfResource(context, error)?.kind ?? error.resource} ${name}`;
+  if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
+  // Operators name what they make after the object that it is for: `rabbit-default-user`.
+  const isNamed = held.objects
+    .flatMap((object) => detailOf(context, object) ?? [])
+    .some(
       ({ names = [], references = [] }) =>
-        names.some((one) => one.field.startsWith('spec.') && one.name === name) &&
+        names.some(
+          (one) => one.field.startsWith('spec.') && `${name}-`.startsWith(`${one.name}-`),
+        ) &&
         references.every((one) => one.name !== name || isInside(context, one.namespace ?? here)),
     );
-    const isSaid = [
-      `${here}/${name}`,
-      `${name}.${here}`,
-      `namespace ${here}`,
-      `namespace: ${here}`,
-    ].some((words) => hasWord(text.replaceAll(/["'`\\]/g, ''), words));
-    // Operators name what they make after the object that it is for: `rabbit-default-user`.
-    const isMade = inputs.some((one) => `${name}-`.startsWith(`${one.name}-`));
-    const isHere = namespace === undefined ? isNamed || isSaid || isMade : namespace === here;
-    return isHere ? lost(what) : undefined;
-  }
-  if (!['other', 'unavailable', 'timeout'].includes(kind)) return undefined;
-  const input = inputs.find((one) => one.type.kind !== 'Service' && hasWord(text, one.name));
-  const isLeft =
-    input &&
-    (findNamedObject(context, input) !== undefined ||
-      countsOf(context.now).some(
-        (one) => typeName(one.type) === typeName(input.type) && one.queued > 0,
-      ));
-  if (input && !isLeft && ABSENT.test(text)) return lost(input.text);
-  // `credential "team-1/login" was not found`
-  const word = `(?<![\\w./-])${escapeForRegExp(here)}/([a-z0-9][-a-z0-9.]*[a-z0-9])`;
-  const [, path] = new RegExp(`${word}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`).exec(text) ?? [];
-  if (path && ABSENT.test(text) && held.objects.every((one) => one.name !== path))
-    return lost(`${here}/${path}`);
-  const address = serviceAddresses(text).find((one) => isInside(context, one.split('.')[1]));
-  return address && isEmpty(context, 'services')
-    ? lost(`Service ${address.split('.')[0]}`)
-    : undefined;
+  const plain = text.replaceAll(/["'`\\]/g, '').replaceAll('namespace: ', 'namespace ');
+  const isSaid = [`${here}/${name}`, `${name}.${here}`, `namespace ${here}`].some((words) =>
+    hasWord(plain, words),
+  );
+  return (namespace === undefined ? isNamed || isSaid : namespace === here) ? what : undefined;
 }
 
 /** Returns the Services of this namespace that the settings of a controller address. */
-function servicesGoing({ context, actor }: Question): Need[] {
-  const { forecast, namespace } = context.now;
-  if (!forecast && !isEmpty(context, 'services')) return [];
-  const fate = forecast ? 'deleted with this namespace' : 'which does not exist here';
-  const here = (actor?.addresses ?? []).filter((one) => one.endsWith(`.${namespace.name}`));
-  return here.map((address) => {
-    const text = `Service ${address.split('.')[0]} (its settings address it)`;
-    return { kind: 'object', text, clause: `it may need ${text}, ${fate}`, certainty: 'unknown' };
+function servicesGoing({ now }: Context, actor: Actor | undefined): Need[] {
+  return ((now.forecast && actor?.addresses) ?? []).flatMap((address) => {
+    const [name, place] = address.split('.');
+    const text = `Service ${name} (its settings address it)`;
+    const clause = `it may need ${text}, deleted with this namespace`;
+    return place === now.namespace.name
+      ? { kind: 'object', text, clause, certainty: 'unknown' }
+      : [];
   });
-}
-
-/** An account that may not impersonate a ServiceAccount, with its namespace, has no permission any more. */
-const IMPERSONATED =
-  /"(?:system:serviceaccount:[^"\\:]{1,63}:)?([^"\\:]{1,253})\\?" is forbidden: .{1,500} cannot impersonate resource \\?"serviceaccounts\\?" .{1,99} in the namespace \\?"([^"\\]{1,63})/;
-
-function lostAccount({ context }: Question, { kind, text }: ContentError): string | undefined {
-  const [, name, place] = (kind === 'forbidden' && IMPERSONATED.exec(text)) || [];
-  return isInside(context, place)
-    ? `ServiceAccount ${name}, as which it acts, was deleted with this namespace`
-    : undefined;
-}
-
-function lostBinding({ context, account }: Question, { kind }: ContentError): string | undefined {
-  const binding = kind === 'forbidden' && account && departedGrant(context, account);
-  return binding
-    ? `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`
-    : undefined;
 }
 
 /** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */
 const TERMINATING = /because it is being terminated/;
 
-/** Returns the failures that the held objects report before their deletion: the clean-up may fail in the same way. */
-function complaints({ context, held }: Question): Need[] {
-  const working = held.objects.filter((object) => !detailOf(context, object)?.endedAt);
-  return (context.now.forecast ? working : []).flatMap((object) =>
-    presentFailures(context, object).map(({ text }): Need => {
-      const clause = `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`;
-      return {
-        kind: 'state',
-        text,
-        clause,
+/** Returns what the held objects say against themselves before their deletion: the clean-up may fail in the same way. */
+function complaints(context: Context, held: Held): Need[] {
+  const { forecast } = context.now;
+  return (forecast ? held.objects : []).flatMap((object) =>
+    troublesOf(context, object).map(
+      (text): Need => ({
+        ...{ kind: 'state', text },
+        clause: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
         certainty: TERMINATING.test(text) ? 'likely' : 'unknown',
-      };
-    }),
+      }),
+    ),
   );
 }
 
@@ -321,11 +315,10 @@ function reasonToRead(
   const isInput = groupOf(apiVersion) === '' && ['Secret', 'ConfigMap'].includes(kind);
   for (const object of held.objects) {
     const { names = [], selectors = [] } = detailOf(context, object) ?? {};
-    const isNamed = (one: (typeof names)[number]): boolean =>
-      one.name === name && (one.kind ?? kind) === kind && isReadBy(one.field);
-    const isSelected = ({ requirements }: (typeof selectors)[number]): boolean =>
-      matchesLabels(requirements, labels);
-    const named = names.find(isNamed) ?? selectors.find(isSelected);
+    const named =
+      names.find(
+        (one) => one.name === name && (one.kind ?? kind) === kind && isReadBy(one.field),
+      ) ?? selectors.find(({ requirements }) => matchesLabels(requirements, labels));
     if (named !== undefined) return named.field.replace(/\.name$/, '');
     if (isInput && name.startsWith(`${object.name}-`)) return 'by its name';
   }
@@ -377,26 +370,28 @@ function listed(
   return needs?.filter((need) => need.action === action && (need.when?.some(isSet) ?? true));
 }
 
-/**
- * Returns how certain it is that the owner needs the object. Of a known product it needs what the catalogue lists, and
- * may need what else a listed field names: a ClusterSecretStore instead of a SecretStore, and what that names in turn.
- */
+/** Returns how certain it is that the owner needs the object: of a known product it needs what the catalogue lists. */
 function certaintyOf(
   context: Context,
   held: Held,
   { type, name, by }: Pick<Named, 'type' | 'name' | 'by'>,
+  through?: string,
 ): Need['certainty'] | undefined {
   // Every namespace has these.
   if (PLAIN.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name)) return undefined;
-  const named = listed(context, held, 'read')?.filter((need) =>
-    need.field === undefined ? isCalled(held, need, name) : by.startsWith(need.field),
+  const reads = listed(context, held, 'read');
+  if (reads === undefined) return 'unknown';
+  const isListed = reads.some(
+    (need) =>
+      need.kind === type.kind &&
+      need.group === type.group &&
+      ((need.field !== undefined && by.startsWith(need.field)) ||
+        (need.via !== undefined && need.via === through) ||
+        isCalled(held, need, name)),
   );
-  if (named === undefined) return 'unknown';
-  const isListed = named.some(({ group, kind }) => kind === type.kind && group === type.group);
-  return isListed ? 'likely' : named.some(({ field }) => field) ? 'unknown' : undefined;
+  return isListed ? 'likely' : undefined;
 }
 
-/** Reports whether the need is an object of this name. */
 function isCalled({ objects }: Held, need: CleanupNeed, name: string): boolean {
   return objects.some((one) => matchesGlob((need.name ?? '').replace('$name', one.name), name));
 }

@@ -2,12 +2,11 @@ import { POD_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
-import { changerRemedy, deadWebhooks, refusesOtherChange } from '../admission/refusals.ts';
+import { deadWebhooks } from '../admission/refusals.ts';
 import { objectArgs, patchCommand, withRole } from '../commands.ts';
 import {
   type Context,
   detailOf,
-  groupsOf,
   idsOfHeld,
   isForeseen,
   isInside,
@@ -41,7 +40,6 @@ import {
 } from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
-import { pausedBy } from './pauses.ts';
 import { removalAsFirstStep, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
@@ -109,12 +107,6 @@ export function ownerResults(
           );
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const { code } = first;
-  // An owner that ignores an object ignores its parts: the finding about the whole says it.
-  const whole = code === 'owner-not-acting' ? pausedBy(context, held)?.object : undefined;
-  if (whole !== undefined && !held.objects.includes(whole)) {
-    const group = groupsOf(context.now).find(({ examples }) => examples.includes(whole));
-    return { ...NO_OWNER_EXPECTED, waitsFor: idsOfHeld(group?.examples[0] ?? whole) };
-  }
   // One that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
   const mayWait =
     code === 'owner-running' ||
@@ -284,7 +276,6 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     command: `${patchCommand(objectArgs(object, typeName(held.type)), removalPatch(object, [finalizer]))} --dry-run=server`,
   };
   const wait = users.length > 0 ? [end] : attempt ? [attempt, more] : [more];
-  const changer = error && refusesOtherChange(error, held.type) ? [changerRemedy(error.text)] : [];
   const isFresh = state === 'fresh';
   const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;
   const result: RuleResult = {
@@ -298,7 +289,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     },
     message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${says}`,
     evidence: [known, evidence],
-    remedies: isFailing ? changer : wait.map((one, at) => withRole(at === 0 ? 'now' : 'or', one)),
+    remedies: isFailing ? [] : wait.map((one, at) => withRole(at === 0 ? 'now' : 'or', one)),
     waitsFor: obstacles.map(resultId),
   };
   return endAt(result, ...obstacles);

@@ -4,7 +4,7 @@ import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { changerRemedy, refusesOtherChange } from '../admission/refusals.ts';
+import { refusesOtherChange } from '../admission/refusals.ts';
 import {
   forceCommand,
   kubectl,
@@ -27,7 +27,7 @@ import {
   shortQuote,
   typeName,
 } from '../context.ts';
-import { type ContentError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { type ContentError, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';
 import {
@@ -38,10 +38,10 @@ import {
   knownFinalizer,
   specificFieldManager,
 } from './held.ts';
-import { REACHING_RISK, reachesOut } from './reach.ts';
+import { REACHING_RISK, reachesOut } from './settings.ts';
 import { invalidity, refusalsFor, typeOfResource } from './statements.ts';
 
-// The remedies for an owner, by its state. The sentence about the owner is in owner.ts.
+// What helps against the states of an owner, and the removal by hand.
 
 const LOGGED = ['Deployment', 'StatefulSet', 'DaemonSet', 'ReplicaSet', 'Job', 'Pod'];
 const RESTARTED = ['Deployment', 'StatefulSet', 'DaemonSet'];
@@ -65,23 +65,18 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   return [lookRemedy(`Read the log of ${actorText(actor)}${hint}`, kubectl('logs', of, ...words))];
 }
 
-/** Returns the remedy to restart the owner, for a state that a restart is known to end. */
+/** Returns the remedy for a state that a restart is known to end. */
 export function restartRemedies(context: Context, actor: Actor, text: string): Remedy[] {
   if (!RESTARTED.includes(actor.kind) || isEnding(context, actor)) return [];
   return [withRole('now', { text, command: kubectl('rollout', 'restart', ...objectArgs(actor)) })];
 }
 
-/** Returns the remedy for what a status or an Event has said since the deletion: it need not be about the clean-up. */
-export function sayingRemedy(what: string, words: string): Remedy {
-  const isAbsence = classifyErrorText(words).some(({ kind }) => kind === 'not-found');
-  const text = isAbsence
-    ? `Create what ${what} calls missing${ELSEWHERE}`
-    : `Resolve what ${what} says, if that is why the finalizer stays; otherwise give the deletion more time`;
-  return withRole('now', { text });
+/** Returns the remedy for what was said since the deletion: it need not be about the clean-up. */
+export function sayingRemedy(what: string): Remedy {
+  return withRole('now', {
+    text: `Resolve what ${what} says, if that is why the finalizer stays; otherwise give the deletion more time`,
+  });
 }
-
-const ELSEWHERE =
-  ', unless it belongs in this namespace: a terminating namespace accepts no new objects';
 
 /** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
 export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
@@ -98,10 +93,7 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return withRole('now', { text, command: patchCommand(target, [ended]), risk });
 }
 
-/**
- * Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. `where`: what
- * follows "again", such as " in another namespace".
- */
+/** Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. */
 export function installRemedy(
   context: Context,
   held: Held,
@@ -111,11 +103,10 @@ export function installRemedy(
   const { finalizer, type } = held;
   const known = knownFinalizer(held);
   const writer = specificFieldManager(held);
-  const named = writer === '' ? undefined : `"${writer}"`;
   const what =
-    (known && productName(known)) ??
-    workload ??
-    named ??
+    (known && productName(known)) ||
+    workload ||
+    (writer && `"${writer}"`) ||
     `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`;
   const text =
     known && isProviderManaged(known)
@@ -126,17 +117,14 @@ export function installRemedy(
     : withRole('now', { text });
 }
 
+type Sufferer = { context: Context; held: Held; candidate: Suspect; actor: Actor };
+
 /** Returns the remedies for an owner whose requests fail; what refuses them by admission has a finding of its own. */
-export function cureRemedies(
-  owner: { context: Context; held: Held; candidate: Suspect; actor: Actor },
-  error: ContentError | undefined,
-  lacksRight: boolean,
-): Remedy[] {
-  if (error === undefined) return lacksRight ? grantRemedies(owner) : [];
+export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
+  const { actor, context, held } = owner;
   if (error.kind === 'forbidden') return grantRemedies(owner, error);
-  if (isAdmissionError(error)) return [];
-  if (refusesOtherChange(error, owner.held.type)) return [changerRemedy(error.text)];
-  const invalid = owner.held.objects.find(
+  if (isAdmissionError(error) || refusesOtherChange(error, held.type)) return [];
+  const invalid = held.objects.find(
     ({ kind, name }) =>
       error.kind === 'invalid' &&
       error.resource === kind &&
@@ -145,8 +133,8 @@ export function cureRemedies(
   if (invalid !== undefined) return [validityRemedy(invalid, error.text)];
   const text =
     error.kind === 'not-found'
-      ? `Create ${typeOfResource(owner.context, error)?.kind ?? error.resource} ${error.name} again, which the controller needs${ELSEWHERE}`
-      : `Resolve what is reported; ${actorText(owner.actor)} then removes the finalizer`;
+      ? `Create ${typeOfResource(context, error)?.kind ?? error.resource} ${error.name} again, which the controller needs, unless it belongs in this namespace: a terminating namespace accepts no new objects`
+      : `Resolve what is reported; ${actorText(actor)} then removes the finalizer`;
   return [withRole('now', { text })];
 }
 
@@ -154,8 +142,8 @@ export function cureRemedies(
  * Returns the remedies that grant a permission that the owner lacks. They add to the role of an earlier run, which may
  * name other objects. A text from the cluster is no reason to grant permissions on anything but the held objects.
  */
-function grantRemedies(
-  { context, held, candidate, actor }: Parameters<typeof cureRemedies>[0],
+export function grantRemedies(
+  { context, held, candidate, actor }: Sufferer,
   error?: ContentError & { kind: 'forbidden' },
 ): Remedy[] {
   const { account, rights } = candidate;
@@ -234,7 +222,6 @@ export function removalRemedies(
   const isNamespace = type === NAMESPACE_TYPE;
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : objects[0];
   if (object === undefined) return [];
-  const who = `${object.kind} ${object.name}`;
   const invalid = invalidity(context, held, object.uid);
   if (invalid !== undefined && !refusesOtherChange(invalid, type)) {
     return [validityRemedy(object, invalid.text)];
@@ -243,23 +230,23 @@ export function removalRemedies(
   const but = refusedBy
     ? `; as of now ${refusedBy.kind} ${refusedBy.name} refuses that as well`
     : '';
-  const risk = leakText(context, held);
-  // Forcing takes every finalizer of this name, also that of another controller (`finalizers.fluxcd.io`).
   const alike = isInside(context, object.namespace)
     ? groupsOf({ content }).filter(({ finalizers }) => finalizers.includes(finalizer))
     : [];
-  const isShared = alike.some((group) => group.type.group !== type.group);
-  const total = alike
-    .filter((group) => group.type.group === type.group)
-    .reduce((sum, { count }) => sum + count, 0);
+  const own = alike.filter((group) => group.type.group === type.group);
+  const total = own.reduce((sum, { count }) => sum + count, 0);
+  // Forcing takes every finalizer of this name, also that of another controller (`finalizers.fluxcd.io`).
+  const isShared = own.length < alike.length;
   const force = total > 1 && !isShared ? forceCommand(namespace.name, remove) : undefined;
   const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
-  const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${who}${total > 1 ? `, the first of ${total}` : ''}`;
+  const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${object.kind} ${object.name}${total > 1 ? `, the first of ${total}` : ''}`;
   const text = force
     ? `Let this gate remove ${listNames(remove)} from the ${total} objects of this namespace`
     : `Remove ${what} from ${from}`;
   const patch = patchCommand(objectArgs(object, typeName(type)), removalPatch(object, remove));
-  return [withRole('or', { text: text + but, command: force ?? patch, risk })];
+  return [
+    withRole('or', { text: text + but, command: force ?? patch, risk: leakText(context, held) }),
+  ];
 }
 
 /** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
@@ -337,10 +324,7 @@ function leakText(context: Context, held: Held): string {
     : 'external resources that its controller would have deleted may be leaked; the cluster does not show which';
 }
 
-/**
- * Returns the catalogue's advice if no owner is established: for its usual owner, under that condition. `isMissing`: for
- * an owner that is not installed.
- */
+/** Returns the catalogue's advice if no owner is established, for its usual owner; `isMissing`: where that is not installed. */
 export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const known = knownFinalizer(held);
   if (known === undefined) return [];
@@ -349,9 +333,8 @@ export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   // What a running controller needs helps nobody where it is missing, unless a provider may run it.
   const isIdle = remedy === '' || (isMissing && !isOftenProviderManaged(held));
   const usual = isIdle ? '' : `If the owner is ${owner}: ${lowerFirst(remedy)}`;
-  const advice = [
+  return [
     withRole('or', { text: withoutPeriod((isMissing ? withoutOwner : undefined) ?? usual) }),
     withRole('next', { text: withoutPeriod(prevention) }),
-  ];
-  return advice.filter(({ text }) => text !== '');
+  ].filter(({ text }) => text !== '');
 }

@@ -13,7 +13,6 @@ import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './name
 /** A text about an object: of its status, of an Event, of its owner's log, or the answer to a dry run. */
 interface Statement {
   object: ObjectFacts;
-  by: 'status' | 'Event' | 'log' | 'trial';
   text: string;
   /** The text behind the reason of its condition in words. */
   words: string;
@@ -27,20 +26,8 @@ interface Statement {
   isFailure: boolean;
   /** It says that the whole object is not well, or the status itself calls it a failure. */
   isGeneral: boolean;
-}
-
-/** An error of a statement, as far as it is understood. */
-export interface Refusal extends Pick<Statement, 'source' | 'at'> {
-  error: ContentError;
-}
-
-function statementsAbout(context: Context, held: Held, owner?: Actor): Statement[] {
-  return newestFirst([
-    ...held.objects.flatMap((object) => trialOf(context, held, object)),
-    ...(owner === undefined ? [] : logOf(context, held, owner)),
-    ...held.objects.flatMap((object) => statusOf(context, object)),
-    ...held.objects.flatMap((object) => eventsOf(context, object, owner)),
-  ]);
+  /** It says, in whatever words, that the object works badly. */
+  isPoor?: boolean;
 }
 
 function newestFirst(all: readonly Statement[]): Statement[] {
@@ -48,15 +35,19 @@ function newestFirst(all: readonly Statement[]): Statement[] {
 }
 
 /** Returns the current failures that the objects, the log of the owner and a dry run report, newest first, each text once. */
-export function refusalsFor(context: Context, held: Held, owner?: Actor): Refusal[] {
-  const errors = statementsAbout(context, held, owner)
+export function refusalsFor(context: Context, held: Held, owner?: Actor) {
+  const all = held.objects.flatMap((object) => [
+    ...trialOf(context, held, object),
+    ...statusOf(context, object),
+    ...eventsOf(context, object, owner),
+  ]);
+  const errors = newestFirst([...all, ...(owner ? logOf(context, held, owner) : [])])
     .filter((one) => one.isNew && one.isFailure)
     .flatMap(({ text, source, at }) =>
       errorsIn(context, text).map((error) => ({ error, source, at })),
     );
-  return [...Map.groupBy(errors, ({ error }) => error.text).values()].flatMap((same) =>
-    same.slice(0, 1),
-  );
+  const texts = errors.map(({ error }) => error.text);
+  return errors.filter(({ error }, at) => texts.indexOf(error.text) === at);
 }
 
 /** Returns the new texts of the status of the objects, also those that report no failure but a wait. */
@@ -65,46 +56,36 @@ export function statusTexts(context: Context, { objects }: Held): Statement[] {
 }
 
 /**
- * Returns the failures that count before a deletion. Beside a condition such as Ready=True, only conditions about the whole
- * object and failures do: any other text is history, and any other condition that is False says that an option is not in use.
+ * Returns what the status of an object says against it before a deletion. Beside a condition such as Ready=True, only conditions
+ * about the whole object and failures count: any other text is history, and any other condition that is False says that an
+ * option is not in use. Work that has ended fails no more.
  */
-export function presentFailures(context: Context, object: ObjectFacts): Statement[] {
-  const isWell = saysWell(detailOf(context, object)?.conditions);
-  return statusOf(context, object).filter(
-    ({ isFailure, isGeneral }) => isFailure && (isGeneral || !isWell),
-  );
+export function troublesOf(context: Context, object: ObjectFacts): string[] {
+  const { conditions, endedAt } = detailOf(context, object) ?? {};
+  if (endedAt !== undefined) return [];
+  const isWell = saysWell(conditions);
+  return statusOf(context, object)
+    .filter((one) => (one.isFailure && (one.isGeneral || !isWell)) || one.isPoor)
+    .map(({ text }) => text);
 }
 
 /** Returns the newest failure, also from before the deletion, that the objects report. */
 export function lastComplaint(context: Context, held: Held, owner?: Actor): Statement | undefined {
-  return statementsAbout(context, held, owner).find(
-    ({ by, isFailure, isGeneral }) => by !== 'log' && (isFailure || isGeneral),
-  );
+  const all = held.objects.flatMap((object) => [
+    ...statusOf(context, object),
+    ...eventsOf(context, object, owner),
+  ]);
+  return newestFirst(all).find(({ isFailure, isGeneral }) => isFailure || isGeneral);
 }
 
-/** Returns what the status of the objects says, for a report that names no owner. */
 export function statusEvidence(context: Context, { objects }: Held): string[] {
-  return newestFirst(objects.flatMap((one) => statusOf(context, one))).map(
-    (one) => `${one.source}${one.isNew ? '' : `, ${ageText(one)}`}: ${one.text}`,
-  );
+  return newestFirst(objects.flatMap((one) => statusOf(context, one))).map(evidenceOf);
 }
 
-/** Returns when a text from before the deletion was written; renderers write the time as an age. */
-export function ageText({ at }: Pick<Statement, 'at'>): string {
-  return at === '' ? 'written before the deletion' : `written at ${at}, before the deletion`;
-}
-
-/** Conditions about the work of the controller itself, and not about what its object runs. */
-const WORK = /^(?:InSync|Synced|Synchronized|Reconciled|Connected)$/;
-
-/** Returns what the status of an object says against its health, whatever the words: Degraded, or Synced=False. */
-export function poorHealth(context: Context, object: ObjectFacts): string[] {
-  const { conditions = [], endedAt, unhealthy = [] } = detailOf(context, object) ?? {};
-  if (endedAt !== undefined) return [];
-  const failing = conditions
-    .filter(({ type, status }) => status === 'False' && WORK.test(type))
-    .map((one) => `${conditionText(one)} ${one.message}`.trim());
-  return [...failing, ...(saysWell(conditions) ? [] : unhealthy)];
+/** Quotes a text with its source; renderers write the time of one from before the deletion as an age. */
+export function evidenceOf({ at, isNew, source, text }: Statement): string {
+  const written = at === '' ? 'written' : `written at ${at},`;
+  return `${source}${isNew ? '' : `, ${written} before the deletion`}: ${text}`;
 }
 
 const WAITING =
@@ -116,9 +97,6 @@ const FAILING =
 export function isWaitText(text: string): boolean {
   return WAITING.test(text) && !FAILING.test(text);
 }
-
-/** A text that counts its progress reports no failure. */
-export const PROGRESS = /\b\d{1,3} ?%/;
 
 /** Returns the served type that a text names by its resource or kind; of several groups the one that it names. */
 export function typeOfResource(
@@ -143,23 +121,21 @@ export function invalidity(
   return error && { ...error, text: trial.message };
 }
 
-const NEW_FAILURE = { isNew: true, isFailure: true, isGeneral: true };
+function failure(object: ObjectFacts, text: string, source: string, at: string): Statement {
+  const is = { isNew: true, isFailure: true, isGeneral: true };
+  return { object, text, words: text, source, at, ...is };
+}
 
 function trialOf(context: Context, held: Held, object: ObjectFacts): Statement[] {
   const { text } = invalidity(context, held, object.uid) ?? {};
-  if (text === undefined) return [];
   const source = `a dry run that removes the finalizer of ${object.kind} ${object.name}`;
-  const at = context.now.takenAt;
-  return [{ ...NEW_FAILURE, object, by: 'trial', text, words: text, source, at }];
+  return text === undefined ? [] : [failure(object, text, source, context.now.takenAt)];
 }
 
 function logOf(context: Context, held: Held, owner: Actor): Statement[] {
   return currentLogLines(context, held, owner)
     .filter(({ text, isError }) => isError && !NOISE.test(text))
-    .map(({ text, pod, at, object }) => ({
-      ...{ ...NEW_FAILURE, object, by: 'log', text, words: text, at },
-      source: `the log of ${pod}`,
-    }));
+    .map(({ text, pod, at, object }) => failure(object, text, `the log of ${pod}`, at));
 }
 
 /** Returns the Events about an object that no other program has reported; a Warning is a failure. */
@@ -168,15 +144,13 @@ function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
   return eventsAbout(context, { objects: [object] })
     .filter((one) => one.at && !NOISE.test(one.message) && !isOfAnother(context, one, owner))
     .map(({ at = '', message: text, reason, type }) => ({
-      ...{ object, by: 'Event', text, words: text, at },
-      source: `Event ${reason} about ${object.kind} ${object.name}`,
+      ...failure(object, text, `Event ${reason} about ${object.kind} ${object.name}`, at),
       isNew: Date.parse(at) >= began || DURING_DELETION.test(text),
       isFailure: type === 'Warning',
       isGeneral: type === 'Warning',
     }));
 }
 
-/** Reports whether another program than the owner reported the Event: many report about one object. */
 function isOfAnother(context: Context, { component, instance }: EventFacts, owner?: Actor) {
   if (NODE_COMPONENTS.test(component)) return true;
   const isOf = (actor: Actor): boolean => matchesReporter(actor, component, instance);
@@ -184,7 +158,6 @@ function isOfAnother(context: Context, { component, instance }: EventFacts, owne
   return KUBERNETES_CONTROLLERS.test(component) || actorsOf(context).some(isOf);
 }
 
-/** Returns the texts of a status. */
 function statusOf(context: Context, object: ObjectFacts): Statement[] {
   const detail = detailOf(context, object);
   if (detail === undefined) return [];
@@ -194,14 +167,15 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
     (ABOUT_REMOVAL.test(about) || (detail.endedAt === undefined && !OTHER_WORK.test(about)));
   const conditions = detail.conditions.filter(isAgainstIt).map((condition): Statement => {
     const { type, status, reason } = condition;
-    const text = condition.message || reason;
+    const text = condition.message || conditionText(condition);
     const isStated = (ABNORMAL.test(type) && status !== 'Unknown') || FAILED_REASON.test(reason);
     return {
-      ...{ object, by: 'status', text, ...dateOf(context, object, text, condition) },
+      ...{ object, text, ...dateOf(context, object, text, condition) },
       words: `${reason.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase()}: ${text}`,
       source: `status condition ${conditionText(condition)} ${of}`,
       isFailure: isFailure(text, isStated, `${type} ${reason} ${text}`),
       isGeneral: isStated || (status === 'False' && WELL.test(type)),
+      isPoor: status === 'False' && WORK.test(type),
     };
   });
   const { errors = [], observedGeneration, sentences = [], unhealthy = [] } = detail;
@@ -212,10 +186,11 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
     // Of sentences in other fields, only what was written since the deletion may be about the removal.
     const isMeant = detail.texts.includes(text) || (date.isNew && ABOUT_REMOVAL.test(text));
     return {
-      ...{ object, by: 'status', text, words: text, ...date, source: `the status ${of}` },
+      ...{ object, text, words: text, ...date, source: `the status ${of}` },
       isFailure: isMeant && isFailure(text, errors.includes(text)),
       // A state is all that a status may say: `phase: Suspended (the licence has expired)`.
       isGeneral: unhealthy.includes(text),
+      isPoor: unhealthy.includes(text),
     };
   });
   return [...conditions, ...texts].filter(({ text }) => text !== '' && !NOISE.test(text));
@@ -248,7 +223,8 @@ function errorsIn(context: Context, text: string): ContentError[] {
 
 function isFailureText(text: string): boolean {
   return (
-    (FAILURE.test(text) && !PROGRESS.test(text)) ||
+    // A text that counts its progress reports no failure.
+    (FAILURE.test(text) && !/\b\d{1,3} ?%/.test(text)) ||
     classifyErrorText(text).some(({ kind }) => kind !== 'other')
   );
 }
@@ -287,6 +263,9 @@ const DURING_DELETION =
 
 /** Conditions that say whether an object as a whole is well. */
 const WELL = /^(?:Healthy|Available|Synced|Reconciled|Valid|Connected|\w*Ready)$/;
+
+/** Conditions about the work of the controller itself, and not about what its object runs. */
+const WORK = /^(?:InSync|Synced|Synchronized|Reconciled|Connected)$/;
 
 function saysWell(conditions: readonly Condition[] = []): boolean {
   return conditions.some(({ type, status }) => status === 'True' && WELL.test(type));

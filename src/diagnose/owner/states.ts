@@ -4,7 +4,7 @@ import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { admissionResult, refusesOtherChange } from '../admission/refusals.ts';
+import { admissionResult } from '../admission/refusals.ts';
 import { podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -15,7 +15,6 @@ import {
   listNames,
   type RuleResult,
   resultId,
-  servedType,
   shortQuote,
   typeName,
 } from '../context.ts';
@@ -24,15 +23,15 @@ import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
 import type { Suspect } from './clues.ts';
-import { type Held, knownFinalizer, lateWriters, lateWrites } from './held.ts';
-import { hasLeader, isRenewed, lostLease } from './leases.ts';
+import { type Held, lateWriters, lateWrites } from './held.ts';
+import { isRenewed, lostLease } from './leases.ts';
 import { currentLogLines, isLogRead, logLinesAbout } from './logs.ts';
 import { hasProgramName } from './names.ts';
-import { lostWithNamespace, needsOfOwner } from './needs.ts';
-import { pausedBy, protectionsOf } from './pauses.ts';
+import { lostWithNamespace, type Need, needsOfOwner } from './needs.ts';
 import {
   cureRemedies,
   escapeRemedies,
+  grantRemedies,
   installRemedy,
   isGoneOutside,
   logRemedies,
@@ -42,104 +41,81 @@ import {
   resumeRemedy,
   sayingRemedy,
 } from './remedies.ts';
-import { restrictionText } from './restrictions.ts';
-import { ageText, lastComplaint, poorHealth, refusalsFor, statusTexts } from './statements.ts';
+import { pausedBy, protectionsOf, restrictionText } from './settings.ts';
+import { evidenceOf, lastComplaint, refusalsFor, statusTexts } from './statements.ts';
 
-/** An owner that exists, and what was read of it. */
+/** An owner that exists, and what is known of it. */
 export interface Owner {
   context: Context;
   held: Held;
   candidate: Suspect;
   actor: Actor;
   certainty: Certainty;
-  /** What all its findings have in common. */
   common: Pick<RuleResult, 'subject' | 'finalizer' | 'evidence'> & Partial<RuleResult>;
-  /** The removal of the finalizer by hand. */
   removal: Remedy[];
   /** The guards that refuse the update that removes the finalizer, and open questions about that. */
   obstacles: RuleResult[];
   questions: string[];
 }
 
-/** What shows that the owner is in a state. */
-interface Found {
+/** What shows that the owner is in a state: all that its finding has beside what the findings of all states have. */
+interface Found extends Partial<RuleResult> {
   /** A predicate about the owner: "is scaled to zero". */
   says: string;
   remedies: Remedy[];
-  more?: Partial<RuleResult>;
-  /** The findings about what keeps it in the state. */
   causes?: RuleResult[];
 }
 
 /** The states of an owner. The first with evidence is reported. */
-const STATES: readonly {
-  state: string;
-  code: FindingCode;
-  /** Returns the evidence for the state, if there is any. */
-  find: (owner: Signs) => Found | undefined;
-}[] = [
-  { state: 'is lost with the namespace', code: 'owner-not-ready', find: isLost },
-  { state: 'has 0 replicas', code: 'owner-scaled-to-zero', find: scaledToZero },
-  { state: 'has no ready pod', code: 'owner-not-ready', find: notReady },
-  { state: 'leaves it out', code: 'owner-not-acting', find: leavesOut },
-  { state: 'says that it fails', code: 'owner-failing', find: reportsErrors },
-  { state: 'is paused', code: 'owner-not-acting', find: paused },
-  { state: 'may not remove it', code: 'owner-failing', find: isRefused },
-  { state: 'is being deleted', code: 'owner-running', find: isGoing },
-  { state: 'does not lead', code: 'owner-running', find: doesNotLead },
-  { state: 'will lose its right', code: 'owner-failing', find: losesRight },
-  { state: 'lacks what it needs', code: 'owner-failing', find: lacksNeeds },
-  { state: 'shows no reason', code: 'owner-running', find: showsNoReason },
+const STATES: readonly [code: FindingCode, find: (owner: Signs) => Found | undefined][] = [
+  ['owner-not-ready', (owner) => (owner.actor.ready > 0 ? undefined : isGoing(owner))],
+  ['owner-scaled-to-zero', scaledToZero],
+  ['owner-not-ready', notReady],
+  ['owner-not-acting', leavesOut],
+  ['owner-failing', fails],
+  ['owner-not-acting', paused],
+  ['owner-running', isGoing],
+  ['owner-running', doesNotLead],
+  ['owner-failing', mayBeKept],
+  ['owner-running', showsNoReason],
 ];
 
-/** An owner with what it was seen to do. */
-interface Signs extends Owner {
-  isAhead: boolean;
-  who: string;
-  /** The held object. */
-  what: string;
-  /** How to read its log. */
-  log: Remedy[];
-  /** Its current errors about the objects. */
-  refusals: ReturnType<typeof refusalsFor>;
-  /** Texts of the objects since the deletion that report no error. */
-  statements: ReturnType<typeof statusTexts>;
+/** An owner with the names and commands of its sentences, and what the held objects have said since the deletion. */
+type Signs = ReturnType<typeof signsOf>;
+
+function signsOf(owner: Owner) {
+  const { actor, context, held } = owner;
+  return {
+    ...{ ...owner, isAhead: isForeseen(context, held), statements: statusTexts(context, held) },
+    ...{ who: actorText(actor), what: nameOf(held.subject), log: logRemedies(context, actor) },
+  };
 }
 
 /** Returns the findings about the state of the owner. In a forecast, nothing may stand against it. */
 export function stateResults(owner: Owner): RuleResult[] {
-  const { actor, common, context, held } = owner;
-  const signs = {
-    ...{ ...owner, isAhead: isForeseen(context, held) },
-    ...{ who: actorText(actor), what: nameOf(held.subject), log: logRemedies(context, actor) },
-    ...{ refusals: errorsOf(owner), statements: statusTexts(context, held) },
-  };
-  for (const { code, find } of STATES) {
+  const { common } = owner;
+  const signs = signsOf(owner);
+  for (const [code, find] of STATES) {
     const found = find(signs);
     if (found === undefined) continue;
-    const { says, remedies, more = {}, causes = [] } = found;
-    const evidence = [...common.evidence, ...(more.evidence ?? [])];
-    const certainty = more.certainty ?? owner.certainty;
+    const { says, causes = [], certainty = owner.certainty, evidence = [], ...more } = found;
     // A finding that is proven has a sentence that names the controller anyway.
     const isNamed = certainty === 'proven' ? '' : 'is its controller, and ';
     const role = owner.certainty === 'proven' ? isNamed : 'is most likely its controller, and ';
     const message = `${role}${says}`;
-    return [{ ...common, code, ...more, certainty, message, evidence, remedies }, ...causes];
+    const all = [...common.evidence, ...evidence];
+    return [{ ...common, code, ...more, certainty, message, evidence: all }, ...causes];
   }
   return [];
 }
 
-function errorsOf({ actor, context, held }: Owner): Signs['refusals'] {
+function errorsOf({ actor, context, held }: Owner) {
   const isLeading = lostLease(context, held, actor) === undefined;
-  // Whether the clean-up may create objects here, the catalogue says of a known product.
-  const mayCreate = knownFinalizer(held)?.needs?.some(({ action }) => action === 'create') ?? true;
   // A text that names an object which holds this one back reports a wait, which has a finding of its own. Without the
   // lead, an error from before the deletion is no reason.
   return refusalsFor(context, held, actor).filter(
-    ({ error: { kind, text }, at }) =>
-      (isLeading || at >= held.since) &&
-      (kind !== 'namespace-terminating' || mayCreate) &&
-      idsInText(context, held, text).length === 0,
+    ({ error, at }) =>
+      (isLeading || at >= held.since) && idsInText(context, held, error.text).length === 0,
   );
 }
 
@@ -147,15 +123,19 @@ const REMOVES = 'it then removes the finalizer';
 
 const now = (text: string): Remedy => withRole('now', { text });
 
-function isLost(owner: Signs): Found | undefined {
-  const { actor, context, removal } = owner;
-  if (!isEnding(context, actor) || actor.ready > 0) return undefined;
+/** It is deleted with its namespace: one that still has a ready pod may act in time. */
+function isGoing({ actor, context, held, log, removal, who }: Signs): Found | undefined {
+  if (!isEnding(context, actor)) return undefined;
   const isHere = isInside(context, actor.namespace);
+  const isUp = actor.ready > 0;
   const isAsleep = actor.wanted === 0;
+  const still = isAsleep ? scaledToZeroText(actor) : isUp ? 'still runs' : 'has no ready pod';
+  const again = installRemedy(context, held, who, isHere ? ' in another namespace' : '');
   return {
-    says: `${isAsleep ? scaledToZeroText(actor) : 'has no ready pod'}, and is being deleted itself`,
-    remedies: isHere ? removalAsFirstStep(removal) : [returnRemedy(owner), ...removal],
-    more: { ...(isAsleep && { code: 'owner-scaled-to-zero' }), waitsForNamespace: isHere },
+    says: `${still}, and is being deleted itself`,
+    remedies: isUp ? [again, ...log] : isHere ? removalAsFirstStep(removal) : [again, ...removal],
+    waitsForNamespace: isHere && !isUp,
+    ...(isAsleep && { code: 'owner-scaled-to-zero' }),
   };
 }
 
@@ -167,20 +147,17 @@ function scaledToZero({ actor, removal }: Signs): Found | undefined {
   return {
     says: scaledToZeroText(actor),
     remedies: [scaleUpRemedy(actor, REMOVES), ...removal],
-    more: { evidence: by ? [by] : [] },
+    evidence: by ? [by] : [],
   };
 }
 
 function scaledToZeroText({ kind, nodeSelector }: Actor): string {
-  const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
   if (kind === 'CronJob' || kind === 'Job') return 'is suspended';
   if (kind !== 'DaemonSet') return 'is scaled to zero';
-  return labels.length === 0
-    ? 'has no node that takes its pods'
-    : `has no node with the labels of its nodeSelector (${labels.join(', ')})`;
+  const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
+  return `has no node that takes its pods${labels[0] ? ` (nodeSelector ${labels.join(', ')})` : ''}`;
 }
 
-/** Explains why none of its pods is ready, and what that waits for in turn. */
 function notReady({ actor, context, log, removal, who }: Signs): Found | undefined {
   if (actor.ready > 0) return undefined;
   const { conditions, kind, namespace, pods, ready, uid, wanted } = actor;
@@ -197,17 +174,15 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
     .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`, namespace));
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
   const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`;
-  const fix = denied ? [now(text)] : podRemedies(actor, who, REMOVES);
-  const told = causes.length > 0 ? ': they are refused' : why === undefined ? '' : `: ${why}`;
+  const isTold = causes.length > 0;
+  const told = isTold ? ': they are refused' : why === undefined ? '' : `: ${why}`;
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
     says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${told}`,
-    remedies: [...fix, ...log, ...removal],
-    more: {
-      quote: causes.length > 0 ? undefined : why,
-      evidence: [...refused, ...troubles.slice(0, 5)],
-      waitsFor: causes.map(resultId),
-    },
+    remedies: [...(denied ? [now(text)] : podRemedies(actor, who, REMOVES)), ...log, ...removal],
+    quote: isTold ? undefined : why,
+    evidence: [...refused, ...troubles.slice(0, 5)],
+    waitsFor: causes.map(resultId),
     causes,
   };
 }
@@ -217,26 +192,28 @@ function leavesOut({ actor, candidate, context, held, removal, what, who }: Sign
   const { restriction } = candidate;
   const hasWritten = lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
   if (restriction === undefined || hasWritten) return undefined;
-  const details = restrictionText(context, actor);
-  const setting = details.length === 0 ? '' : ` (${details.join(' ')})`;
+  const evidence = restrictionText(context, actor);
+  const setting = evidence.length === 0 ? '' : ` (${evidence.join(' ')})`;
   return {
     says: `does not handle it: ${restriction}`,
     remedies: [now(`Let ${who} handle ${what}: change what leaves it out${setting}`), ...removal],
-    more: { evidence: details },
+    evidence,
   };
 }
 
-/** Explains that requests of the owner fail, by its own words. */
-function reportsErrors(owner: Signs): Found | undefined {
-  const { candidate, common, context, held, log, obstacles, refusals, removal } = owner;
+/** Its requests fail: by its own words, by a dry run of the removal, or by RBAC. */
+function fails(owner: Signs): Found | undefined {
+  const { candidate, common, context, held, log, obstacles, removal } = owner;
+  const { change, impersonates } = candidate.rights;
+  const mayChange = change !== undefined || impersonates || !isRbacRead(context);
+  const refusals = errorsOf(owner);
   // An error that does not end by waiting decides over the others.
   const [lost] = refusals.flatMap((refusal) => {
-    const found = lostWithNamespace({ context, held, ...candidate }, refusal.error);
+    const found = lostWithNamespace(context, held, candidate.account, refusal.error);
     return found === undefined ? [] : [{ refusal, ...found }];
   });
   const first = lost?.refusal ?? refusals[0];
-  if (first === undefined) return undefined;
-  const { error, source } = first;
+  if (first === undefined && mayChange && obstacles.length === 0) return undefined;
   const place = held.type === NAMESPACE_TYPE ? undefined : (held.subject.namespace ?? '');
   const admission = refusals
     .flatMap((one) => (isAdmissionError(one.error) ? [one.error] : []))
@@ -244,34 +221,41 @@ function reportsErrors(owner: Signs): Found | undefined {
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
   const isHopeless = lost !== undefined && !lost.isGrantable;
-  // What refuses or changes the request has a finding of its own, with the text and the remedy.
-  const isTold = causes.length > 0 && isAdmissionError(error);
-  const isCured = causes.length > 0 && refusesOtherChange(error, held.type);
-  const quote = shortQuote(error.text);
+  // What refuses the request has a finding of its own, with the text and the remedy.
+  const isTold = first === undefined || (causes.length > 0 && isAdmissionError(first.error));
+  const quote = first && shortQuote(first.error.text);
   // A text that quotes no answer of the API server need not be about a request.
-  const by = source.startsWith('the log of ') ? 'its log' : source;
-  const fails = error.kind === 'other' ? `${by} says` : 'its requests fail';
+  const by = first?.source.startsWith('the log of ') ? 'its log' : first?.source;
+  const failing = first?.error.kind === 'other' ? `${by} says` : 'its requests fail';
+  const lack = `RBAC lets it neither update nor patch ${typeName(held.type)}`;
+  const refused = first
+    ? 'its request is refused'
+    : causes.length > 0
+      ? 'the removal is refused, at least to this gate'
+      : lack;
+  const cures = first ? cureRemedies(owner, first.error) : mayChange ? [] : grantRemedies(owner);
   const escapes = escapeRemedies(held);
   // What nobody here may be able to resolve: a refusal of a cloud, or an object that belongs in this namespace.
-  const byHand = error.kind === 'other' || error.kind === 'not-found' ? removal : [];
+  const isOutside = first?.error.kind === 'other' || first?.error.kind === 'not-found';
   return {
     says: isHopeless
       ? `can never succeed: ${lost.text}`
-      : `runs, but ${isTold ? 'its request is refused' : `${fails}: ${quote}`}`,
+      : `runs, but ${isTold ? refused : `${failing}: ${quote}`}`,
     remedies: [
-      ...(isHopeless || isGoneOutside(error)
+      ...(isHopeless || (first && isGoneOutside(first.error))
         ? removalAsFirstStep([...removal, ...escapes])
-        : [...(isCured ? [] : cureRemedies(owner, error, false)), ...escapes, ...byHand]),
+        : [...cures, ...escapes, ...(isOutside ? removal : [])]),
       ...(lost ? orderRemedies(context, held, 'the objects that their controller needs') : []),
       ...log,
     ],
-    more: {
-      quote: isHopeless || isTold ? undefined : quote,
-      evidence: refusals.slice(0, 10).map((one) => `${one.source}: ${one.error.text}`),
-      scope: isHopeless ? 'namespace' : common.scope,
-      waitsFor: causes.map(resultId),
-      waitsForNamespace: lost !== undefined,
-    },
+    quote: isHopeless || isTold ? undefined : quote,
+    evidence: [
+      ...refusals.slice(0, 10).map((one) => `${one.source}: ${one.error.text}`),
+      ...(mayChange ? [] : [lack]),
+    ],
+    scope: isHopeless ? 'namespace' : common.scope,
+    waitsFor: causes.map(resultId),
+    waitsForNamespace: lost !== undefined,
     causes,
   };
 }
@@ -279,45 +263,15 @@ function reportsErrors(owner: Signs): Found | undefined {
 /** A field of a known product may stop what it runs, and not its controller: it counts in a hang in which nothing is said. */
 function paused(owner: Signs): Found | undefined {
   const { certainty, context, held, isAhead, log, statements } = owner;
-  const pause = pausedBy(context, held);
-  if (pause === undefined || (pause.isGuess && (isAhead || statements.length > 0)))
-    return undefined;
-  const { object, by, isUnclear } = pause;
-  const resume = resumeRemedy(servedType(context, object) ?? held.type, object, by);
+  const { object, by, isGuess, isUnclear } = pausedBy(context, held) ?? {};
+  if (!object || !by || (isGuess && (isAhead || statements.length > 0))) return undefined;
+  const resume = resumeRemedy(held.type, object, by);
   return {
     says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${nameOf(object)}: ${by}`,
     remedies: [resume, ...log],
-    more: { evidence: [`${nameOf(object)}: ${by}`], certainty: isUnclear ? 'likely' : certainty },
+    evidence: [`${nameOf(object)}: ${by}`],
+    certainty: isUnclear ? 'likely' : certainty,
   };
-}
-
-/** The removal is refused to this gate, or RBAC does not let the owner remove the finalizer. */
-function isRefused(owner: Signs): Found | undefined {
-  const { candidate, context, held, log, obstacles } = owner;
-  const { change, impersonates } = candidate.rights;
-  const mayChange = change !== undefined || impersonates || !isRbacRead(context);
-  if (mayChange && obstacles.length === 0) return undefined;
-  const lack = `RBAC lets it neither update nor patch ${typeName(held.type)}`;
-  const refused = 'the removal is refused, at least to this gate';
-  return {
-    says: `runs, but ${obstacles.length > 0 ? refused : lack}`,
-    remedies: [...cureRemedies(owner, undefined, !mayChange), ...escapeRemedies(held), ...log],
-    more: { evidence: mayChange ? [] : [lack], waitsFor: obstacles.map(resultId) },
-    causes: obstacles,
-  };
-}
-
-function isGoing(owner: Signs): Found | undefined {
-  const remedies = [returnRemedy(owner), ...owner.log];
-  return isEnding(owner.context, owner.actor)
-    ? { says: 'still runs, but is being deleted itself', remedies }
-    : undefined;
-}
-
-/** Returns the remedy to install an owner again that is being deleted. */
-function returnRemedy({ actor, context, held }: Owner): Remedy {
-  const where = isInside(context, actor.namespace) ? ' in another namespace' : '';
-  return installRemedy(context, held, actorText(actor), where);
 }
 
 /** None of its pods leads: another process holds the Lease, or nobody has renewed it. */
@@ -344,57 +298,54 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
       showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
       ...(restart.length > 0 ? restart : [lead]),
     ],
-    more: {
-      ...(isLed ? {} : { code: 'owner-not-acting' as const }),
-      evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
-      // The process that leads may act in time.
-      certainty: isLed && isAhead ? 'unknown' : 'likely',
-    },
+    ...(!isLed && { code: 'owner-not-acting' }),
+    evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
+    // The process that leads may act in time.
+    certainty: isLed && isAhead ? 'unknown' : 'likely',
   };
 }
 
-function losesRight({ candidate, context, held, isAhead }: Signs): Found | undefined {
-  const { because, isLocal } = candidate.rights;
-  if (!isAhead || !isLocal) return undefined;
-  return {
-    says: 'would lose its permission, which is deleted with this namespace',
-    remedies: orderRemedies(context, held, "their controller's permissions"),
-    more: {
-      evidence: [`it may change the object only by ${because[0]}`],
-      waitsForNamespace: true,
-    },
-  };
-}
-
-/** What it needs and will not have, or, if it is silent, does not have; before a deletion also what else may keep it. */
-function lacksNeeds(owner: Signs): Found | undefined {
-  const { actor, common, context, held, isAhead, log, removal, who } = owner;
-  if (!isAhead && !isSilent(owner)) return undefined;
-  const needs = needsOfOwner(context, held, actor);
-  const clauses = [...needs.map(({ clause }) => clause), ...(isAhead ? doubtsOf(owner) : [])];
-  const [first] = clauses;
+/**
+ * What may keep an owner from acting that is ready and reports no failure. In a hang, one that has noticed the deletion lacks
+ * nothing, and what it says comes before what may be.
+ */
+function mayBeKept(owner: Signs): Found | undefined {
+  const { actor, common, context, held, isAhead, log, removal, statements, who } = owner;
+  const isOpen = isAhead || isSilent(owner);
+  const needs = isOpen ? [...rightGoing(owner), ...needsOfOwner(context, held, actor)] : [];
+  const doubts = isAhead || statements.length === 0 ? doubtsOf(owner) : [];
+  const evidence = [...needs.map(({ clause }) => clause), ...doubts];
+  const [first] = evidence;
   if (first === undefined) return undefined;
   const textsOf = (...kinds: string[]): string[] =>
     needs.flatMap(({ kind, text }) => (kinds.includes(kind) ? [text] : []));
   const again = textsOf('absent').map((what) => `Create ${what} again, as it was`);
   const taken = listNames(textsOf('object', 'create'));
-  const find = `Find out before the deletion whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
+  const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   return {
-    says: `runs; ${first.replace(/ \(.*\)(?= here,)/, '')}`,
+    says: `runs; ${first}`,
     remedies: [
-      ...[...again, ...(isAhead && !taken ? [find] : [])].map(now),
+      ...[...again, ...(taken ? [] : [find])].map(now),
       ...log,
       ...(taken ? orderRemedies(context, held, taken) : []),
-      ...removal,
+      ...(needs.length > 0 ? removal : []),
     ],
-    more: {
-      certainty: isAhead ? (needs[0]?.certainty ?? 'unknown') : 'likely',
-      evidence: clauses,
-      quote: quotedIn(first),
-      scope: taken && !isAhead ? 'namespace' : common.scope,
-      waitsForNamespace: isAhead && taken !== '',
-    },
+    ...(needs.length === 0 && !isAhead && { code: 'owner-running' }),
+    certainty: isAhead ? (needs[0]?.certainty ?? 'unknown') : 'likely',
+    evidence,
+    // The words of another program with which it ends.
+    quote: /(?<= says(?: in its status)?: ).*$/s.exec(first)?.[0],
+    scope: taken && !isAhead ? 'namespace' : common.scope,
+    waitsForNamespace: isAhead && taken !== '',
   };
+}
+
+/** Returns the right that it has by a binding of the namespace alone, and would lose. */
+function rightGoing({ candidate: { rights }, isAhead }: Signs): Need[] {
+  if (!isAhead || !rights.isLocal) return [];
+  const text = `its right by ${rights.because[0]}`;
+  const clause = `it would lose ${text}, deleted with this namespace`;
+  return [{ kind: 'object', text, clause, certainty: 'likely' }];
 }
 
 /** Reports whether nothing shows that it has noticed the deletion, and it waits for no other object. */
@@ -405,14 +356,13 @@ function isSilent({ actor, context, held, statements }: Signs): boolean {
 }
 
 const CRASHED_LATELY_MS = 10 * 60_000;
-const MANY_RESTARTS = 3;
 /** An argument that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
 
-/** Returns what may keep an owner from acting that is ready and reports no failure. */
+/** Returns what may keep an owner from acting, beside what it needs. */
 function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): string[] {
   const { objects, type } = held;
-  const { kind, limits = [], pods, ready, wanted } = actor;
+  const { kind, limits = [], pods } = actor;
   const names = [type.kind.toLowerCase(), type.resource];
   // A controller that wrote the status handles the object, whatever its settings say.
   const isOpen = isAhead && objects.every(({ statusWriters }) => statusWriters.length === 0);
@@ -423,33 +373,25 @@ function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): st
       ? isMeant && `it was started with ${limit}, which may leave it out`
       : isOpen && `it has settings that this gate does not read: ${limit}`;
   });
-  const isCrash = ({ crashedAt = '', restarts = 0 }): boolean =>
-    restarts >= MANY_RESTARTS && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS;
-  const crashes = pods
-    .filter((pod) => pod.ready)
-    .map(({ containers = [] }) => containers.find(isCrash));
-  const [crash] = crashes.every(Boolean) ? crashes : [];
-  const isPart = !isAhead && ready < wanted && !hasLeader(context, actor);
+  const crash = pods
+    .flatMap(({ containers = [] }) => containers)
+    .find(
+      ({ crashedAt = '', restarts = 0 }) =>
+        restarts > 2 && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
+    );
   const node = lostNode(context, held, actor);
   const pause = isAhead ? pausedBy(context, held) : undefined;
-  const ill = (isAhead ? objects : []).flatMap((object) =>
-    poorHealth(context, object).map(
-      (text) => `${nameOf(object)} says in its status: ${shortQuote(text)}`,
-    ),
-  );
   return [
     ...questions,
     ...(isAhead ? namespacesAwaited(context, held) : []).map(
       (one) => `it waits until ${nameOf(one.subject)} is deleted`,
     ),
-    ...ill,
     ...protectionsOf(context, held),
     ...started,
     kind === 'CronJob' && 'it may act only while its schedule runs a Job',
     crash &&
       `it has restarted ${crash.restarts} times, the last time after a crash at ${crash.crashedAt}`,
     node && `it has no ready pod on node ${node}, which ${what} names`,
-    isPart && `only ${ready} of ${wanted} pods are ready: the one for ${what} may not be`,
     pause && `its controller may ignore ${nameOf(pause.object)}: ${pause.by}`,
   ].filter((one) => typeof one === 'string');
 }
@@ -461,64 +403,49 @@ export function lostNode(context: Context, { objects }: Held, { kind, pods }: Ac
   return nodes.find((node) => pods.every((pod) => pod.nodeName !== node || !pod.ready));
 }
 
-function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
+export function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
   return `${kind} ${name}`;
-}
-
-/** Returns the words of another program with which a clause ends. */
-function quotedIn(clause: string): string | undefined {
-  return /(?<= says(?: in its status)?: ).*$/s.exec(clause)?.[0];
 }
 
 /**
  * Says that nothing that was read shows a reason, with what comes nearest to one: what the status has said since the deletion,
- * a doubt, its log, or the last error from before. Its log comes first: more time helps only an owner that is at work.
+ * its log, or the last error from before. Its log comes first: more time helps only an owner that is at work.
  */
 function showsNoReason(owner: Signs): Found | undefined {
-  const { actor, certainty, context, held, isAhead, log, questions, statements, what, who } = owner;
+  const { actor, context, held, isAhead, log, questions, statements, what, who } = owner;
   if (isAhead) return undefined;
   const [said] = statements;
-  const [doubt] = said ? [] : doubtsOf(owner);
-  const [line] = said ? [] : currentLogLines(context, held, actor);
+  const [line] = currentLogLines(context, held, actor);
   const last = said ? undefined : lastComplaint(context, held, actor);
+  const text = (said ?? line ?? last)?.text;
+  const quote = text && shortQuote(text);
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
-  const before = age >= 0 ? `${formatDuration(age)} before` : 'before';
+  const ago = age >= 0 ? `${formatDuration(age)} before` : 'before';
   const by = said
     ? `${what} says`
     : line
       ? 'Its log says'
-      : `${last?.by === 'status' ? `${what} has said since` : `${last?.source} said`} ${before} the deletion`;
-  const text = (said ?? line ?? last)?.text;
-  const quote = text && shortQuote(text);
-  const told = quote ? `runs. ${by}: ${quote}` : 'runs, but nothing that was read shows why';
-  const ask = `Find out whether this keeps ${who} from acting: ${doubt}`;
-  const fix =
-    said && !GOES_ON.test(said.text)
-      ? [sayingRemedy(`the status of ${nameOf(said.object)}`, said.text)]
-      : doubt && [now(ask)];
+      : `${last?.source} has said since ${ago} the deletion`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
     ? ', and the newest lines of its log'
     : '; its log was not read';
   return {
-    says: doubt ? `runs; ${doubt}` : told,
-    remedies: fix
-      ? [...log, ...fix]
-      : [
-          ...log.map((one) => withRole('now', one)),
-          ...escapeRemedies(held),
-          withRole(log.length > 0 ? 'or' : 'now', time),
-        ],
-    more: {
-      evidence: [
-        said && `${said.source}: ${said.text}`,
-        last && `${last.source}, ${ageText(last)}: ${last.text}`,
-        ...questions,
-        `searched: its status and Events${searched}`,
-      ].filter((one) => one !== undefined),
-      quote: doubt ? quotedIn(doubt) : quote,
-      certainty: doubt ? 'likely' : certainty,
-    },
+    says: quote ? `runs. ${by}: ${quote}` : 'runs, but nothing that was read shows why',
+    remedies:
+      said && !GOES_ON.test(said.text)
+        ? [...log, sayingRemedy(`the status of ${nameOf(said.object)}`)]
+        : [
+            ...log.map((one) => withRole('now', one)),
+            ...escapeRemedies(held),
+            withRole(log.length > 0 ? 'or' : 'now', time),
+          ],
+    evidence: [
+      ...[said ?? last].flatMap((one) => (one ? [evidenceOf(one)] : [])),
+      ...questions,
+      `searched: its status and Events${searched}`,
+    ],
+    quote,
   };
 }
 
@@ -526,7 +453,6 @@ function showsNoReason(owner: Signs): Found | undefined {
 const GOES_ON =
   /\b\d{1,3} ?%|\b(?:deleting|terminating|draining|uninstalling|requeu\w+)\b|\bin progress\b|\bbeing (?:deleted|removed|destroyed)\b/i;
 
-/** Returns the problems of its pods: of the node, of the containers, and in Warning Events. */
 function podTroubles(context: Context, { namespace, pods }: Actor): string[] {
   const events = warningsIn(context, namespace);
   return pods.flatMap((pod) => {
@@ -548,7 +474,6 @@ function podTroubles(context: Context, { namespace, pods }: Actor): string[] {
 /** The reason of a container that ends again and again; how it ended is told with it. */
 const CRASH_LOOP = 'CrashLoopBackOff';
 
-/** Returns the Warning Events of a namespace, newest first. */
 function warningsIn({ now: { places } }: Context, namespace: string): EventFacts[] {
   return itemsIn(places[namespace]?.events)
     .filter(({ type }) => type === 'Warning')

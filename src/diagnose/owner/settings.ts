@@ -1,0 +1,176 @@
+import { domainOf } from '../../model/catalogue.ts';
+import { forbidsDeletion } from '../../model/facts/metadata.ts';
+import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import { type Actor, listOfOthers } from '../actors.ts';
+import { type Context, detailOf, groupOf, isBuiltIn, listNames, specSettings } from '../context.ts';
+import { type Held, knownFinalizer } from './held.ts';
+import { isOfOneProject } from './names.ts';
+
+// What settings say: an object to its controller, to leave it alone or not to delete it; arguments, what a controller leaves
+// out; the spec of an object, where its controller deletes more than that.
+
+/**
+ * Finds what pauses the controller for all held objects, as `annotation x=true` or `spec.paused: true`. `isUnclear`: a field, or
+ * an annotation of a neighbour, may stop something else than the controller that deletes the object. `isGuess`: most known
+ * products stop by a field what they run, and not themselves.
+ */
+export function pausedBy(context: Context, held: Held) {
+  const known = knownFinalizer(held);
+  if (known?.actsWhenPaused) return undefined;
+  const pauses = held.objects.flatMap((object) => {
+    const told = Object.entries(object.annotations).filter(([key, value]) =>
+      PAUSE.test(`${key.slice(key.indexOf('/') + 1)}=${value}`),
+    );
+    const own = told.find(([key]) => isAnnotationForOwner(key, held));
+    const near = told.find(([key]) => organizationOf(key) === organizationOf(held.type.group));
+    const annotation = own ?? near;
+    const by = annotation ? `annotation ${annotation.join('=')}` : pauseField(context, object);
+    const isGuess = annotation === undefined && known !== undefined;
+    return by ? [{ object, by, isUnclear: own === undefined, isGuess }] : [];
+  });
+  return pauses.length === held.objects.length ? pauses[0] : undefined;
+}
+
+/** A suspended Job, for example, says nothing about other controllers: only fields of custom objects count. */
+function pauseField(context: Context, object: ObjectFacts): string | undefined {
+  const detail = isBuiltIn(groupOf(object.apiVersion)) ? undefined : detailOf(context, object);
+  const isSet = (one: string): boolean => FIELD.test(one) && PAUSE.test(one.slice(5));
+  return detail?.settings?.find(isSet)?.replace('=', ': ');
+}
+
+/** A field of the spec; OpenShift's operators have `managementState: Unmanaged` (openshift/api operator/v1). */
+const FIELD = /^spec\.(?:\w+=true|managementState=Unmanaged)$/;
+
+/** `eck.k8s.elastic.co` and `kibana.k8s.elastic.co` are of one organization, `elastic.co`. */
+function organizationOf(key: string): string {
+  return key.replace(/\/.*/, '').split('.').slice(-2).join('.');
+}
+
+/** `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not `…/paused: "false"`. */
+const PAUSE =
+  /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|unmanaged|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:(?:[\w-]+-)?reconcil(?:e|iation)(?:-?(?:loop|policy))?|managed)=(?:disabled?|false|paused?|off|skip)$|managementState=)/i;
+
+/** Reports whether an annotation is for the owner: one that pauses another product (Flux, not to apply it) is not. */
+export function isAnnotationForOwner(annotation: string, { finalizer, type }: Held): boolean {
+  const [domain = '', name] = annotation.split('/');
+  return (
+    name === undefined ||
+    [domainOf(finalizer), type.group].some((own) => isOfOneProject(own, domain))
+  );
+}
+
+/** Returns fields and annotations of the held objects that forbid a deletion, to their owner or to a cloud. */
+export function protectionsOf(context: Context, held: Held): string[] {
+  return held.objects.flatMap((object) => {
+    const annotations = Object.entries(object.annotations)
+      .filter(([key, value]) => isAnnotationForOwner(key, held) && forbidsDeletion(key, value))
+      .map(([key, value]) => `annotation ${key}: ${value}`);
+    const isCustom = !isBuiltIn(groupOf(object.apiVersion));
+    const fields = (isCustom && detailOf(context, object)?.protections) || [];
+    return [...annotations, ...fields].map(
+      (by) => `${object.kind} ${object.name} may be protected from deletion by ${by}`,
+    );
+  });
+}
+
+export function restrictionOf(
+  context: Context,
+  { objects, type }: Held,
+  actor: Actor,
+): string | undefined {
+  const { selectors, watches } = actor;
+  const { name, labels } = context.now.namespace;
+  const isLeftOut = (by: (argument: string, object: ObjectFacts) => boolean): boolean =>
+    objects.length > 0 &&
+    objects.every((object) => selectors.some((argument) => by(argument, object)));
+  const isElsewhere =
+    watches?.includes(name) === false ||
+    listOfOthers(context, actor) !== undefined ||
+    !selectors.every((argument) => mayMatch(NAMESPACES, argument, labels));
+  if (type.namespaced && isElsewhere)
+    return 'its arguments or environment restrict it to other namespaces';
+  if (isLeftOut((argument, object) => !mayMatch(OBJECTS, argument, object.labels)))
+    return 'its arguments select objects by other labels';
+  if (isLeftOut((argument, object) => isOfOtherClass(context, argument, object)))
+    return 'its arguments are for another class than the object names';
+  return undefined;
+}
+
+export function restrictionText(context: Context, actor: Actor): string[] {
+  const { watches, selectors } = actor;
+  const setting = listOfOthers(context, actor);
+  if (setting !== undefined) return [setting];
+  return watches === undefined ? selectors : [`it watches only ${listNames(watches)}`];
+}
+
+/** `--namespace-selector=team=a`, `WATCH_NAMESPACE_SELECTOR=team: a`. */
+const NAMESPACES = /^(?:--?)?(?:watch[-_])?namespace[-_](?:label[-_])?selector=(.*)$/i;
+/** `--selector` and `--label-selector` may be about Secrets or pods of the controller itself. */
+const OBJECTS = /^(?:--?)?(?:watch|object)[-_](?:label[-_]?)?selector=(.*)$/i;
+/** A requirement of a selector that is written as a text: `a=b` or `a: b`. All others may match. */
+const REQUIREMENT = /(?:^|,)\s*([\w./-]+)\s*(?:==?|:)\s*([\w.-]*)\s*(?=,|$)/g;
+
+function mayMatch(option: RegExp, setting: string, labels: Record<string, string>): boolean {
+  const [, selector = ''] = option.exec(setting) ?? [];
+  const requirements = [...selector.matchAll(REQUIREMENT)];
+  return requirements.every(([, key = '', value]) => labels[key] === value);
+}
+
+/**
+ * Reports whether an argument such as `--widget-class=blue` is for another class than the object names, in
+ * `spec.widgetClass`, `spec.class` or an annotation such as `example.com/widget.class`. Other classes, as
+ * `--storage-class`, are of what the controller makes.
+ */
+function isOfOtherClass(context: Context, argument: string, object: ObjectFacts): boolean {
+  const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(argument) ?? [];
+  const own = ['class', `${object.kind.toLowerCase()}class`];
+  const named = [
+    ...specSettings(context, object).filter(([field]) => own.includes(field.toLowerCase())),
+    ...Object.entries(object.annotations).filter(([key]) => /(?:^|[./-])class$/.test(key)),
+  ].map(([, value]) => value);
+  return (
+    own.includes(option.replaceAll('-', '')) &&
+    named.length > 0 &&
+    !named.some((one) => values.split(',').includes(one))
+  );
+}
+
+/** GitOps tools apply deleted objects again, so that their own have to be deleted first: those of earlier kinds create later ones. */
+const RECREATING =
+  /(?:\.|^)(?:toolkit\.fluxcd\.io|argoproj\.io|fleet\.cattle\.io|kappctrl\.k14s\.io)$/;
+const KINDS = 'ApplicationSet Application GitRepo Bundle Kustomization HelmRelease App'.split(' ');
+
+export function isGitOps(type: ResourceType): boolean {
+  return rankOf(type) < KINDS.length;
+}
+
+/** Returns the position of a type among the GitOps kinds. All other types come last. */
+export function rankOf({ group, kind }: ResourceType): number {
+  return RECREATING.test(group) && KINDS.includes(kind) ? KINDS.indexOf(kind) : KINDS.length;
+}
+
+/** A setting with the namespace in which a controller deploys something, as `spec.targetNamespace` of a k3s HelmChart. */
+const TARGET =
+  /^spec\.(?:(?:target|destination|release|install)\w*namespace|(?:target|destination|forProvider)\.namespace)=(.+)$/i;
+
+/**
+ * Reports whether the controller may delete objects outside of the namespace when it cleans up: those of a GitOps tool,
+ * or what the object has a manifest or a target namespace for.
+ */
+export function reachesOut(
+  context: Context,
+  { type, objects }: Pick<Held, 'type' | 'objects'>,
+): boolean {
+  return (
+    isGitOps(type) ||
+    objects.some((object) => {
+      const { references = [], settings = [] } = detailOf(context, object) ?? {};
+      const targets = settings.flatMap((one) => TARGET.exec(one)?.[1] ?? []);
+      const makes = references.flatMap(({ isMade, namespace }) => (isMade ? [namespace] : []));
+      return [...targets, ...makes].some((place) => place !== context.now.namespace.name);
+    })
+  );
+}
+
+export const REACHING_RISK =
+  'the controller then deletes what it deployed for them, also outside of this namespace';
