@@ -110,8 +110,8 @@ describe('movementOf', () => {
     });
 
     test.each([
-      [604_800, 'now', '--grace-period=1'],
-      [21_600, 'or', '--grace-period=1'],
+      [604_800, 'now', '--grace-period=0'],
+      [21_600, 'or', '--grace-period=0'],
     ])('of %d s: the role of the remedy that shortens it is %s', (seconds, role, flag) => {
       const now = end(LATER, { deletionGracePeriodSeconds: seconds });
       const found = diagnose(now).findings.find(({ code }) => code === 'pod-grace-period');

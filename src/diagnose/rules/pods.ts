@@ -55,11 +55,6 @@ export function podGracePeriod(context: Context): RuleResult[] {
   const { deletionTimestamp: until, deletionGracePeriodSeconds: seconds = 0, nodeName } = last;
   const grace = formatDuration(1_000 * seconds);
   const wait = `Give the pod more time: a timeout above the grace period of ${grace}`;
-  const shorten = {
-    text: `Shorten the grace period of Pod ${namesOf(pods)} now`,
-    command: deletePodsCommand(pods, '--grace-period=1', '--wait=false'),
-    risk: 'its containers are killed before they have finished shutting down',
-  };
   const lower = preventionRemedies(
     context,
     `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
@@ -72,8 +67,8 @@ export function podGracePeriod(context: Context): RuleResult[] {
       evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
       remedies:
         seconds > ENDLESS_GRACE
-          ? [withRole('now', shorten), ...lower]
-          : [withRole('now', { text: wait }), ...lower, withRole('or', shorten)],
+          ? [withRole('now', forceRemedy(pods)), ...lower]
+          : [withRole('now', { text: wait }), ...lower, withRole('or', forceRemedy(pods))],
     },
   ];
 }
@@ -132,11 +127,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     ],
     blocksNamespace: true,
   };
-  const force = withRole('or', {
-    text: `Delete Pod ${names} without waiting for a kubelet`,
-    command: deletePodsCommand(pods, '--grace-period=0', '--force'),
-    risk: 'the Pod object is deleted although its containers may still run and use their volumes',
-  });
+  const force = withRole('or', forceRemedy(pods));
   if (read?.ok && node?.ready !== 'True') {
     const isFaulty = node?.ready === 'False';
     const lost = node === undefined ? 'no longer exists' : 'is not ready';
@@ -192,6 +183,18 @@ function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
     lookRemedy(`See the state of node ${name}`, kubectl('describe', ...target)),
     ...(isReporting ? [] : [drop]),
   ];
+}
+
+/**
+ * Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped
+ * (kubernetes pkg/kubelet/kubelet.go: SyncTerminatingPod does not heed that its context is cancelled).
+ */
+function forceRemedy(pods: readonly PodFacts[]): Remedy {
+  return {
+    text: `Delete Pod ${namesOf(pods)} without waiting for a kubelet`,
+    command: deletePodsCommand(pods, '--grace-period=0', '--force'),
+    risk: 'the Pod object is deleted although its containers may still run and use their volumes',
+  };
 }
 
 function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): string {
