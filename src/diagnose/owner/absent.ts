@@ -51,7 +51,7 @@ import { type Ownership, RUNS_OUTSIDE_TEXT } from './verdict.ts';
 // The findings that no controller was found, and that several could be the owner.
 
 const SEARCHED =
-  'searched: workloads of every kind, pods of accounts with permission on the type, RBAC, Leases, webhooks and CRDs; a controller outside of the cluster would not be visible';
+  'searched: Deployments and all other built-in workloads, pods of accounts with permission on the type, RBAC, Leases, webhooks and CRDs; a controller outside of the cluster would not be visible';
 const MAX_SUSPECTS = 5;
 /** A cause has at most 30 words; evidence has all suspects. */
 const MAX_LISTED = 2;
