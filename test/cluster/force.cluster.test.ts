@@ -324,9 +324,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent(title, () => {
       expect(record.orphans).toContainEqual(
         expect.objectContaining({ kind: 'Widget', name: 'db', finalizers: [KEEP] }),
       );
-      expect(record.actions.at(-1)?.result).toContain(
-        'returns 404 until a namespace of this name exists again',
-      );
+      expect(record.actions.at(-1)?.result).toContain('only a new namespace of this name');
       // What the report says about them is true.
       const it = ref(`${WIDGETS}/v1`, 'Widget', namespace, 'db');
       const free = { metadata: { finalizers: null } };
