@@ -64,6 +64,9 @@ export function maskLogSecrets(text: string, shapes = IN_LOGS): string {
   return shapes.reduce((rest, [shape, masked]) => rest.replace(shape, masked), text);
 }
 
+/** Masks what has the shape of a secret. A text that is cut has lost it: mask it before. */
+export const maskSecretShapes = (text: string): string => maskLogSecrets(text, SHAPES);
+
 /** `onSecret` is called once for every line of a secret: if the runner masked a whole key, ordinary lines would be hidden. */
 export function createRedactor(onSecret?: (line: string) => void): Redactor {
   const announced = new Set<string>();
@@ -81,7 +84,7 @@ export function createRedactor(onSecret?: (line: string) => void): Redactor {
     },
     redact(text) {
       const rest = secrets.reduce((left, secret) => left.replaceAll(secret, MASK), text);
-      return maskLogSecrets(rest, SHAPES);
+      return maskSecretShapes(rest);
     },
   };
 }

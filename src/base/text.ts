@@ -1,3 +1,5 @@
+import { maskSecretShapes } from './redact.ts';
+
 // Text from elsewhere leaves the program only through these encodings. Encode at the last moment; never store it encoded.
 
 /** What prints as something else than it is: control, format and bidirectional characters, and all that shows as nothing. */
@@ -49,7 +51,7 @@ export function shortQuote(text: string, maxChars = 300): string {
     .replace(/\s+/g, ' ')
     .trim();
   if (whole.length <= maxChars) return whole;
-  const line = whole.replace(/[!-~]{64,}/g, (one) =>
+  const line = maskSecretShapes(whole).replace(/[!-~]{64,}/g, (one) =>
     one.includes('/') ? `${one.slice(0, 32)}…${one.slice(-24)}` : one,
   );
   if (line.length <= maxChars) return line;

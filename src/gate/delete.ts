@@ -1,7 +1,7 @@
 import { ActionError } from '../base/errors.ts';
 import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
 import { protectedBecause } from '../model/outcome.ts';
-import { ADMISSION } from '../model/read.ts';
+import { ADMISSION, valueIn } from '../model/read.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { readBaselines } from '../observe/observe.ts';
@@ -68,16 +68,14 @@ async function requestDeletion(target: Existing, run: Run, dryRun = false): Prom
     if (signal.aborted) return target;
     const isLast = attempt === MAX_TRIES || clock.now() >= startedAt + inputs.timeoutMs;
     // Unread, deleted or replaced: the follower, which expects the old UID, decides what became of it.
-    if (now.ok ? now.value?.uid !== first.uid : sent.ok || isLast)
-      return { ...target, isAsked: true };
-    if (now.ok && now.value !== undefined) {
-      const read = { ...target, first: now.value };
-      // The answer may have been lost, or another client may have been faster.
-      if (sent.ok || now.value.deletionTimestamp !== undefined) return read;
-      const { kind, message } = sent.failure;
-      const isUnsure = UNSURE.test(kind) && !ADMISSION.test(message);
-      if (isLast || !isUnsure) return { ...read, refusal: `${dryRun ? context : ''}${message}` };
-    }
+    if (now.ok ? now.value?.uid !== first.uid : sent.ok || (isLast && !dryRun))
+      return { ...target, isAsked: !dryRun };
+    const read = { ...target, first: valueIn(now) ?? first };
+    // The answer may have been lost, or another client may have been faster.
+    if (sent.ok || read.first.deletionTimestamp !== undefined) return read;
+    const { kind, message } = sent.failure;
+    const isUnsure = !now.ok || (UNSURE.test(kind) && !ADMISSION.test(message));
+    if (isLast || !isUnsure) return { ...read, refusal: `${dryRun ? context : ''}${message}` };
     await clock.sleep(RETRY_MS, signal);
   }
 }

@@ -85,6 +85,10 @@ function describedSelection({ selector, terminating }: Inputs): string {
   return `namespaces${labels}${age ?? ''}`;
 }
 
+const FAILING: [code: ErrorCode, hint: string] = [
+  'kube-unreachable',
+  'Try again; if it persists, look at the state of the API server.',
+];
 const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
   forbidden: [
     'kube-forbidden',
@@ -94,6 +98,8 @@ const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
     'kube-unauthorized',
     'The credentials of this context are refused: they may have expired, or belong to another cluster.',
   ],
+  'server-error': FAILING,
+  throttled: FAILING,
 };
 const UNREACHABLE =
   'Check that the kubeconfig names the right cluster, that the runner can reach this address (firewall, VPN, proxy), and that a Kubernetes API server answers there.';

@@ -125,6 +125,17 @@ describe('a mutation', () => {
       headers: { 'content-type': 'application/json-patch+json' },
     });
   });
+
+  // Otherwise the API server, which reads the options of a DELETE from its body, would delete.
+  test('has the dry run of a DELETE in its body', async () => {
+    const server = await startServer(json(namespace('demo')));
+    const api = await connectTo(server.url);
+    const preconditions = { uid: 'uid-1' };
+    const options = { method: 'DELETE', path: PATH, body: { preconditions } } as const;
+    for (const dryRun of [true, false]) valueIn(await api.send({ ...options, dryRun }));
+    const bodies = server.requests.map(({ body }) => JSON.parse(body));
+    expect(bodies).toEqual([{ preconditions, dryRun: ['All'] }, { preconditions }]);
+  });
 });
 
 test('compressed answers are read', async () => {

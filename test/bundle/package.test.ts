@@ -52,14 +52,13 @@ describe('the npm package', () => {
     ).toEqual(['namespace-teardown-gate']);
   });
 
-  test('explains a namespace by npx', async () => {
+  test.each<[string, string, ...string[]]>([
     // The same as npx, which some installations of npm lack.
-    const run = await start('npm', [
-      ...['exec', '--offline', '--', 'namespace-teardown-gate'],
-      NAME,
-      '--now',
-      ...login(),
-    ]);
+    ['npx', 'npm', 'exec', '--offline', '--', 'namespace-teardown-gate'],
+    // kubectl finds it on the PATH by this name: `kubectl teardown-gate`.
+    ['a plugin of kubectl', 'kubectl-teardown_gate'],
+  ])('explains a namespace as %s', async (_, command, ...args) => {
+    const run = await start(command, [...args, NAME, '--now', ...login()]);
     expect(run.stderr).not.toContain('error');
     expect(run.stdout).toContain(`Namespace ${NAME}`);
     expect(run.exitCode).toBe(1);

@@ -3,11 +3,11 @@ import { systemClock } from '../../src/base/time.ts';
 import { examine } from '../../src/gate/examine.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
-import { readOk } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import { oneAfterAnother } from '../../src/observe/collections.ts';
-import { readPartner } from '../../src/observe/objects.ts';
-import { CONFIG_MAPS, pathOf, WIDGETS } from './fake-cluster.ts';
-import { type Stage, stage } from './gate-run.ts';
+import { readPartner, readSamples } from '../../src/observe/objects.ts';
+import { CONFIG_MAPS, FORBIDDEN, PODS, pathOf, WIDGETS } from './fake-cluster.ts';
+import { DEMO, type Stage, stage } from './gate-run.ts';
 
 test('computing stops when the signal aborts, and the rest is undefined', async () => {
   const over = new AbortController();
@@ -58,6 +58,21 @@ test('a namespace that could not be explained in time is reported as not inspect
     );
     expect(outcomeOf(diagnosis)).toBe('inconclusive');
   }
+});
+
+test.each([
+  [103, '3 more nodes of overdue pods', 'only 100 are read in one run'],
+  [2_001, 'more pods in namespace a', 'only the first 2000 are read'],
+])('what a limit leaves out is reported as not inspected: %d pods', async (many, what, reason) => {
+  const { clock, cluster, cancel } = stage('a');
+  const deletionTimestamp = '2026-03-02T09:00:00Z';
+  const metadata = { deletionTimestamp, deletionGracePeriodSeconds: 30 };
+  for (let i = 0; i < many; i++)
+    cluster.object(PODS, 'a', `p-${i}`, metadata, { spec: { nodeName: `node-${i}` } });
+  const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
+  const deps = { api: cluster, clock, signal: cancel.signal };
+  const [seen] = await clock.run(examine([{ namespace }], 30_000, deps));
+  expect(seen?.diagnosis.notInspected).toContainEqual(expect.objectContaining({ what, reason }));
 });
 
 test('a mistake of this program while it reads further hides nothing that was read before', async () => {
@@ -115,3 +130,30 @@ describe('an extension API server', () => {
     expect(unread).toMatchObject([{ what: 'Widget db' }]);
   });
 });
+
+test.each<[string, number, (staged: Stage) => void, RegExp | undefined]>([
+  ['all were searched', 5_000, () => {}, undefined],
+  ['there are too many', 5_001, () => {}, /^only the first 5000 are searched$/],
+  [
+    'they cannot be listed',
+    0,
+    ({ cluster }) => void cluster.answers.set('LIST', readFailed(FORBIDDEN)),
+    /^403/,
+  ],
+])(
+  'objects that an owner may need count as absent only if %s',
+  async (_, many, arrange, reason) => {
+    const staged = stage();
+    for (let i = 0; i < many; i++) staged.cluster.object(CONFIG_MAPS, DEMO, `c-${i}`);
+    arrange(staged);
+    const wish = { type: CONFIG_MAPS, namespace: DEMO, isMeant: () => false };
+    const wishes = ['a', 'b'].map((key) => ({ ...wish, key }));
+    const deps = { api: staged.cluster, signal: new AbortController().signal };
+    const found = await readSamples(wishes, deps);
+    // The list is told once, although two owners need it.
+    const unread = [...found.values()].flatMap((one) => one.unread ?? []);
+    expect(unread.map((one) => one.reason)).toEqual(
+      reason === undefined ? [] : [expect.stringMatching(reason)],
+    );
+  },
+);

@@ -190,6 +190,18 @@ describe('objects', () => {
     );
   });
 
+  test('the label that permits it, removed in the moment of the write, prevents it', async () => {
+    const situation = new Situation();
+    const { cluster } = situation;
+    const finalizers = ['own.example.com/x'];
+    cluster.namespace(DEMO, { metadata: { finalizers, labels: { ephemeral: 'true' } } });
+    cluster.beforeWrite = () => cluster.namespace(DEMO, { metadata: { finalizers } });
+    const given = { 'force-finalize': 'namespace', 'force-finalizers': finalizers.join() };
+    const { one } = await force(situation, { ...given, 'force-label': 'ephemeral=true' });
+    expect(cluster.writes).toEqual([`PATCH ${NAMESPACE} 422`]);
+    expect(results(one).join()).toContain('force-label asks for ephemeral=true');
+  });
+
   test('an owner that adds the finalizer again is named, and the removal is not repeated', async () => {
     const situation = held('db').held(WIDGETS, 'other', { finalizers: ['x.io/y'] });
     situation.held(WIDGETS, 'db', { finalizers: [FINALIZER, 'x.io/y'] });

@@ -258,6 +258,19 @@ describe('ordered deletion', () => {
     },
   );
 
+  test('deletes nothing inside while neither the dry run nor the namespace is answered', async () => {
+    const { clock, cluster, runOne } = withOperator();
+    cluster.answers.set(`DRY DELETE ${PATH}`, () => {
+      cluster.answers.set(`GET ${PATH}`, readFailed(BROKEN));
+      return readFailed(BROKEN);
+    });
+    clock.at(5_000, () => cluster.answers.delete(`GET ${PATH}`));
+    const { outcome, refusal } = await runOne(ORDERED);
+    expect(outcome).toBe('not-terminating');
+    expect(refusal).toMatch(/dry run of its own deletion was not accepted: 500/);
+    expect(cluster.mutations).toEqual([]);
+  });
+
   test('repeats the dry run after a broken connection', async () => {
     const { cluster, runOne } = withOperator();
     cluster.answers.set(`DRY DELETE ${PATH}`, (count) =>

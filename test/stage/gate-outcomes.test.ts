@@ -116,7 +116,7 @@ describe('at the start', () => {
     { failure: FORBIDDEN, code: 'kube-forbidden', hint: /ClusterRole/ },
     { failure: UNAUTHORIZED, code: 'kube-unauthorized', hint: /expired/ },
     { failure: REFUSED, code: 'kube-unreachable', hint: /reach this address/ },
-    { failure: BROKEN, code: 'kube-unreachable', hint: /API server answers there/ },
+    { failure: BROKEN, code: 'kube-unreachable', hint: /Try again/ },
     {
       failure: { kind: 'unreadable' as const, message: 'a login page' },
       code: 'kube-unreachable',

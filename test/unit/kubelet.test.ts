@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { JsonObject } from '../../src/base/json.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { podFacts, workloadFacts } from '../../src/model/facts/workloads.ts';
@@ -145,6 +146,21 @@ test.each<[string, Partial<PodFacts>, string, string]>([
   const { message, remedies } = overdue(now);
   expect(message).toContain(says);
   expect(remedies[0]?.text).toContain(fix);
+});
+
+const RUNNING = { state: { running: {} } };
+const ENDED = { state: { terminated: { exitCode: 0 } } };
+const CREATING = { state: { waiting: { reason: 'ContainerCreating' } } };
+
+test.each<[string, JsonObject, boolean | undefined]>([
+  ['its kubelet has told nothing', {}, undefined],
+  ['one of two runs', { containerStatuses: [ENDED, RUNNING] }, false],
+  ['all have ended', { containerStatuses: [ENDED] }, true],
+  // Without a network none of them was ever started.
+  ['it never started', { containerStatuses: [CREATING], initContainerStatuses: [CREATING] }, true],
+  ['a sidecar runs', { containerStatuses: [ENDED], initContainerStatuses: [RUNNING] }, false],
+])('whether the containers of a pod have stopped: %s', (_, status, expected) => {
+  expect(podFacts({ status }).hasStopped).toBe(expected);
 });
 
 test('of DaemonSets of one name in two namespaces none is named; their pods are read', () => {

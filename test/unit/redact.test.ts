@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createRedactor, redactDeep } from '../../src/base/redact.ts';
+import { shortQuote } from '../../src/base/text.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
 describe('a registered secret', () => {
@@ -95,4 +96,16 @@ describe('the shape of a secret', () => {
     parts.push('password=', 'token: "', 'glpat-', 'SG.', '?sig=', 'AKIAIOSFODNN7EXAMPLE ');
     for (const part of parts) redactor.redact(`://${part.repeat(30_000)}`);
   });
+});
+
+test('a secret in a quotation that is shortened is masked before', () => {
+  const rest = `: ${'the same answer came back; '.repeat(20)}giving up`;
+  for (const [address, secret] of [
+    ['mongodb+srv://u:S3cretPassw0rd16@cluster0.abcde.mongodb.net/orders?w=majority', 'S3cret'],
+    ['https://files.example.com/api/v1/releases/download?token=A1b2C3d4E5f6G7h8I9j0K', 'I9j0K'],
+  ] as const) {
+    const quote = shortQuote(`cannot read ${address}${rest}`);
+    expect(quote).toContain('***');
+    expect(quote).not.toContain(secret);
+  }
 });

@@ -50,12 +50,13 @@ const podState = shape({
         ? `${stringAt(pod, 'metadata', 'name')}-${stringAt(volume, 'name')}`
         : (stringAt(volume, 'persistentVolumeClaim', 'claimName') ?? []),
     ),
-  /** Whether all containers have ended. The kubelet then releases network and devices, and last the volumes. */
+  /** Whether no container runs (any more). The kubelet then releases network and devices, and last the volumes. */
   hasStopped: (pod): boolean | undefined => {
-    const all = arrayAt(pod, 'status', 'containerStatuses');
+    const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'];
+    const all = lists.flatMap((list) => arrayAt(pod, 'status', list));
     return all.length === 0
       ? undefined
-      : all.every((one) => isObject(valueAt(one, 'state', 'terminated')));
+      : !all.some((one) => isObject(valueAt(one, 'state', 'running')));
   },
   hasDevices: (pod): boolean | undefined => arrayAt(pod, 'spec', 'resourceClaims').length > 0,
   troubles: (pod) => [
