@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/base/time.ts';
 import { examine } from '../../src/gate/examine.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
@@ -157,3 +157,15 @@ test.each<[string, number, (staged: Stage) => void, RegExp | undefined]>([
     );
   },
 );
+
+test('an examination before the timeout ends 5 s after it at the latest, the last GET within 10 s', async () => {
+  const limits = vi.spyOn(AbortSignal, 'timeout');
+  const { cluster, runOne } = stage(DEMO);
+  cluster.held(CONFIG_MAPS, DEMO, 'x', 'some.random/finalizer');
+  // The first one begins after 3 s.
+  expect((await runOne({ timeout: '9s' })).outcome).toBe('stuck');
+  expect(limits.mock.calls.flat()).toContain(11_000);
+  // The GET before the verdict.
+  expect(limits.mock.calls.flat().at(-1)).toBe(10_000);
+  limits.mockRestore();
+});

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { arrayAt, type JsonObject, stringAt } from '../../src/base/json.ts';
+import { arrayAt, type JsonObject, stringAt, valueAt } from '../../src/base/json.ts';
 import { runGate } from '../../src/gate/gate.ts';
 import { type InputName, readInputs } from '../../src/inputs.ts';
 import { objectPath } from '../../src/kubernetes/paths.ts';
 import { type ReadFailure, readFailed } from '../../src/model/read.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import { BROKEN, NOT_FOUND, PODS, WIDGETS } from './fake-cluster.ts';
-import { FINALIZER, Situation } from './force-situation.ts';
+import { FINALIZER, OPS, Situation } from './force-situation.ts';
 import { DEMO, recordTo } from './gate-run.ts';
 
 const TIMEOUT_MS = 60_000;
@@ -106,15 +106,41 @@ describe('objects', () => {
     ]);
   });
 
+  test('after a write of which nothing is known any more, an end counts as forced', async () => {
+    const situation = held('db');
+    const { clock, cluster } = situation;
+    cluster.answers.set(patchOf('db'), readFailed(BROKEN));
+    cluster.beforeWrite = () => {
+      cluster.drop(pathOf('db'));
+      situation.failing(`LIST /apis/example.com/v1/namespaces/${DEMO}/widgets`, 500);
+      clock.at(clock.elapsed + 500, () => cluster.settle(DEMO));
+    };
+    const { one } = await force(situation);
+    expect(results(one).join()).toMatch(/not done: 500.*could not be listed again/);
+    expect(one.outcome).toBe('forced');
+  });
+
   test('those that are queued behind a pod are freed once they are terminating', async () => {
     const situation = new Situation().held(PODS, 'web');
     const finalizers = [FINALIZER];
     situation.cluster.object(WIDGETS, DEMO, 'db', { finalizers });
     const planned = await force(situation, { 'force-finalize': 'plan' });
     expect(results(planned.one)).toContain(`widgets.example.com/db ${FINALIZER}: would be done`);
+    const asked: unknown[] = [];
+    situation.cluster.beforeWrite = ({ path }) =>
+      void asked.push(valueAt(situation.cluster.peek(path), 'metadata', 'deletionTimestamp'));
     const { one } = await force(situation);
     expect(one.outcome).toBe('forced');
     expect(situation.cluster.writes).toEqual([patchOf('web', PODS), patchOf('db')]);
+    expect(asked).not.toContain(undefined);
+  });
+
+  test('an object of another namespace in a list of this one is not written to', async () => {
+    const situation = held('db');
+    const foreign = { namespace: OPS, deletionTimestamp: situation.at(0), finalizers: [FINALIZER] };
+    situation.cluster.object(WIDGETS, DEMO, 'theirs', foreign);
+    await force(situation);
+    expect(situation.cluster.writes).toEqual([patchOf('db')]);
   });
 
   test('after a conflict the object is read again, and the write is tried once more', async () => {

@@ -22,11 +22,16 @@ function pins(mutations: readonly string[]): { uid: string }[] {
 
 describe('delete', () => {
   test('requests the deletion of exactly the namespace that was read, then waits', async () => {
-    const { clock, cluster, runOne } = stage();
+    const { clock, cluster, lines, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
+    let announced: readonly string[] = [];
+    cluster.beforeWrite = () => {
+      announced = [...lines];
+    };
     clock.at(30_000, () => cluster.remove(DEMO));
     const result = await runOne(DELETE);
     expect(result).toMatchObject({ outcome: 'deleted', verdict: 'pass' });
+    expect(announced).toContain(`${DEMO}: asking for its deletion (UID uid-of-${DEMO})`);
     expect(cluster.mutations).toHaveLength(1);
     expect(cluster.mutations[0]).toMatch(`DELETE ${PATH} `);
     expect(pins(cluster.mutations)).toEqual([{ uid: `uid-of-${DEMO}` }]);
