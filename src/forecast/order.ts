@@ -90,7 +90,10 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const reaching = stuck.filter((one) => reachesOut(context, one));
   // An owner takes what it owns with it.
   const owners = ownersOf(reaching).flatMap((owner) => servedType(context, owner) ?? []);
-  const elsewhere = new Set([...reaching.map(({ type }) => type), ...owners].map(typeName));
+  const others = reaching.some(({ type }) => isGitOps(type)) ? gitOps : [];
+  const elsewhere = new Set(
+    [...reaching.map(({ type }) => type), ...owners, ...others].map(typeName),
+  );
   return inDeletionOrder(context, Array.from(steps.values(), joined), known).map((step) => {
     return { ...step, isByHand: elsewhere.has(typeName(step.type)) };
   });

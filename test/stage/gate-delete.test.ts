@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { collectionPath } from '../../src/kubernetes/paths.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
+import type { ResourceType } from '../../src/model/snapshot.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
@@ -228,6 +229,35 @@ describe('ordered deletion', () => {
 
   const inside = (mutations: readonly string[]): string[] =>
     mutations.filter((line) => line.startsWith(WIDGET));
+
+  test('leaves objects that may deploy elsewhere to a person, all of them', async () => {
+    const { cluster, lines, runOne } = withOperator(0);
+    const flux = { version: 'v1', namespaced: true, verbs: ['get', 'list', 'watch', 'delete'] };
+    const kinds = [
+      { ...flux, group: 'kustomize.toolkit.fluxcd.io', resource: 'kustomizations' },
+      { ...flux, group: 'helm.toolkit.fluxcd.io', resource: 'helmreleases' },
+    ].map((one, index) => ({ ...one, kind: index === 0 ? 'Kustomization' : 'HelmRelease' }));
+    const [kustomizations, releases] = kinds as [ResourceType, ResourceType];
+    cluster.types = [...kinds];
+    const metadata = { namespace: DEMO, name: 'kustomize-controller', uid: 'uid-kustomize' };
+    cluster.put(`/apis/apps/v1/namespaces/${DEMO}/deployments/kustomize-controller`, {
+      metadata,
+      spec: { template: { spec: { serviceAccountName: 'kustomize-controller' } } },
+    });
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${DEMO}`;
+    const rules = [{ apiGroups: [kustomizations.group], resources: ['*'], verbs: ['*'] }];
+    cluster.put(`${rbac}/roles/kustomize-controller`, { metadata, rules });
+    cluster.put(`${rbac}/rolebindings/kustomize-controller`, {
+      metadata,
+      roleRef: { kind: 'Role', name: 'kustomize-controller' },
+      subjects: [{ kind: 'ServiceAccount', namespace: DEMO, name: 'kustomize-controller' }],
+    });
+    cluster.object(kustomizations, DEMO, 'apps', { finalizers: ['finalizers.fluxcd.io'] });
+    cluster.object(releases, DEMO, 'db');
+    await runOne(ORDERED);
+    expect(lines.join()).toContain('not done, because it may reach beyond this namespace');
+    expect(cluster.mutations).toEqual([expect.stringContaining(`DELETE ${PATH} `)]);
+  });
 
   test('deletes nothing in a new namespace with the same name', async () => {
     const { clock, cluster, runOne, widget } = withOperator();
