@@ -49,10 +49,11 @@ const EDGES = {
         ),
     );
   },
-  /** It owns it, or it was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
-  owned: (_, held, part) =>
-    part.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)) ||
-    isLabelled(held, part),
+  /** It owns it: the only ones for which Kubernetes' own finalizers wait. */
+  owned: (_, { objects }, part) =>
+    part.ownerReferences.some(({ uid }) => objects.some((one) => one.uid === uid)),
+  /** It was made for it: a label or annotation of its project names it (`example.com/cluster-name: db`). */
+  part: (_, held, part) => isLabelled(held, part),
   /** The other one needs it, and its finalizer protects it meanwhile, or is on both (Secrets with credentials). */
   used: (context, held, user) => {
     const isShared = isBuiltIn(held.type.group) && user.finalizers.includes(held.finalizer);
@@ -76,7 +77,7 @@ export const PROTECTION = /protect|in-?use|usage/i;
 export function objectsAwaited(
   context: Context,
   held: Held,
-  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'used', 'told'],
+  edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
   texts: readonly string[] = waitTexts(context, held),
 ): ObjectFacts[] {
   const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));

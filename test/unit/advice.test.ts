@@ -220,6 +220,11 @@ test.each<[string, string]>([
   expect(first?.text).toMatch(/^Exclude this namespace from the policy that the message names/);
 });
 
+test('a refusal of a policy engine that names no policy excludes none', () => {
+  const [first] = answeredBy('check-ignore-label.gatekeeper.sh', 'Only exempt namespaces', []);
+  expect(first?.text).toMatch(/^Exempt this namespace from webhook check-ignore-label/);
+});
+
 test('a refusal by a configuration that was not read is quoted, and leads to it', () => {
   const { now } = readRecordedLook('S22');
   now.cluster.validatingWebhooks = readOk([]);

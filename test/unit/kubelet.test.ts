@@ -104,6 +104,27 @@ test.each<[string, Pods | undefined, [number, number], string]>([
   expect(overdue(now).remedies[0]?.text).toContain(says);
 });
 
+const EFS = 'kube-system/efs-csi-node';
+
+test.each([
+  ['the driver that an Event names, which is not there,', 'kube-system/ebs-csi-node', true],
+  ['no driver that it does not name', EFS, false],
+])('%s is named', (_, place, isNamed) => {
+  const volume =
+    'UnmountVolume.TearDown failed for volume "data" (UniqueName: "kubernetes.io/csi/ebs.csi.aws.com^vol-1") pod "7f1" : driver name ebs.csi.aws.com not found in the list of registered CSI drivers';
+  const now = withWarnings(volume, ({ cluster, places }) => {
+    const agents = [...new Set([place, EFS])].map((one) => daemonSet(one, 'aws-driver'));
+    cluster.daemonSets = readOk(agents.map((one) => ({ ...one, uid: one.name })));
+    const by = { ...owner, name: 'efs-csi-node', uid: 'efs-csi-node', controller: true };
+    const failing = { ...podOn('node-ready', 'False'), ownerReferences: [by] };
+    places['kube-system'] = { pods: readOk([failing as PodFacts]) };
+  });
+  const says = `which DaemonSet ${place} runs (2 of 3 ready; it has no pod there)`;
+  const [{ text } = { text: '' }] = overdue(now).remedies;
+  expect(text.includes(says)).toBe(isNamed);
+  expect(text).not.toContain(EFS);
+});
+
 const READ = 'Read on node node-ready what its kubelet says of Pod web-0';
 const HALFWAY = { phase: 'Running', hasStopped: true, claims: [] };
 

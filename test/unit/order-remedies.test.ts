@@ -94,3 +94,20 @@ test('nothing is deleted first for a controller that is not there, and one that 
     ),
   ]);
 });
+
+test('what makes objects that a GitOps tool deletes elsewhere is left to a person, whether it owns them or not', () => {
+  const recorded = JSON.stringify(readRecordedForecast('S4').now)
+    .replaceAll('example.com', 'argoproj.io')
+    .replaceAll('widgets', 'applications')
+    .replaceAll('Widget', 'Application');
+  const now: Snapshot = JSON.parse(recorded);
+  const application = now.content.find(({ type }) => type.kind === 'Application');
+  if (!application?.read.ok) throw new Error('nothing was recorded');
+  const type = { ...application.type, resource: 'applicationsets', kind: 'ApplicationSet' };
+  const maker = { type, read: readOk({ ...application.read.value, total: 1, guarded: [] }) };
+  for (const content of [now.content, now.forecast?.present.content]) content?.push(maker);
+  expect(orderOf(now).map((one) => [one.type.kind, one.isByHand])).toEqual([
+    ['ApplicationSet', true],
+    ['Application', true],
+  ]);
+});

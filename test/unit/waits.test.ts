@@ -6,10 +6,11 @@ import type { Held } from '../../src/diagnose/owner/held.ts';
 import { idsInText, namespacesAwaited, objectsAwaited } from '../../src/diagnose/waits.ts';
 import { findingsOf } from '../../src/model/finding.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
-import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { ObjectFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { heldIn, told } from './changes.ts';
 import { readRecordedLook } from './recorded-looks.ts';
+import { contentOf, group, snapshot, typeOf, WIDGETS } from './snapshots.ts';
 
 /** What is held in a recording. */
 function worldOf(now: Snapshot): { context: Context; held: Held } {
@@ -53,7 +54,7 @@ const QUESTIONS: Record<string, (text: string) => boolean> = {
     const [key = '', value = ''] = text.replace('NAMESPACE', now.namespace.name).split('=');
     for (const object of heldIn(now)) object.labels = { [key]: value };
     const { context, held } = worldOf(now);
-    return objectsAwaited(context, held, ['owned']).length > 0;
+    return objectsAwaited(context, held, ['part']).length > 0;
   },
 };
 
@@ -105,4 +106,21 @@ test.each([
     composite: refer('Widget', count === 1 ? claim.name : 'another', claim.namespace, field),
   };
   expect(objectsAwaited(contextOf(now), held, ['named'])).toHaveLength(count);
+});
+
+test("Kubernetes' own finalizer of an object waits for what that owns, and not for what only names it in a label", () => {
+  const gadgets = typeOf('example.com', 'gadgets', 'Gadget');
+  const waitsFor = (given: Partial<ObjectFacts>): number => {
+    const held = group(WIDGETS, ['foregroundDeletion'], { names: ['db'] });
+    const part = group(gadgets, ['other.io/cleanup'], { names: ['part'] });
+    Object.assign(part.examples[0] ?? {}, given);
+    const content = [contentOf(WIDGETS, [held]), contentOf(gadgets, [part])];
+    const { findings } = diagnose(snapshot({ content }));
+    return findings.filter(
+      ({ id, waitsFor: ids }) => id.includes('Widget') && ids.some((one) => one.includes('Gadget')),
+    ).length;
+  };
+  const owner = { apiVersion: 'example.com/v1', kind: 'Widget', name: 'db', uid: 'uid-widgets-db' };
+  expect(waitsFor({ ownerReferences: [{ ...owner, controller: true }] })).toBe(1);
+  expect(waitsFor({ labels: { 'example.com/widget': 'db' } })).toBe(0);
 });

@@ -46,13 +46,13 @@ export function judgeAdmission(
   const refusals = errors.filter(isAdmissionError);
   const guards = everyGuard(context).filter(mayDeny);
   const verdicts = guards.flatMap((guard): (RuleResult | string)[] => {
-    const refusal = refusals.find((one) => isErrorOf(context, one, guard));
+    const refusal = refusals.find((one) => isErrorOf(context, one, guard, request));
     const verdict = verdictOf(context, guard, request, who, refusal);
     return typeof verdict === 'string' ? [`${guard.text} ${verdict}`] : verdict ? [verdict] : [];
   });
   const results = [
     ...refusals
-      .filter((one) => !guards.some((guard) => isErrorOf(context, one, guard)))
+      .filter((one) => !guards.some((guard) => isErrorOf(context, one, guard, request)))
       .map((one) => refusalResult(context, one, request)),
     ...verdicts.filter((verdict) => typeof verdict !== 'string'),
   ];
@@ -75,7 +75,7 @@ function verdictOf(
   who: string,
   refusal: AdmissionError | undefined,
 ): RuleResult | string | undefined {
-  const { binding, looksAt, policy, webhook } = guard;
+  const { binding, looksAt, own, policy, webhook } = guard;
   const asked = isAsked(guard, request);
   const differs = `looks at ${listWords(looksAt)}`;
   const toGate = refusal && `refused it to this gate: ${refusal.text}`;
@@ -83,7 +83,10 @@ function verdictOf(
     return `refuses it now, and its message is about who asks or names what would be deleted as well: ${refusal.text}`;
   }
   // A rule about a name is not asked about a collection, and its refusal may have hidden another one.
-  if (asked === false) return looksAt.length === 0 ? toGate : undefined;
+  if (asked === false) {
+    const isExempt = isAsked({ ...guard, own: { ...own, matchConditions: [] } }, request) !== false;
+    return isExempt && looksAt.length > 0 ? undefined : toGate;
+  }
   const dead = webhook && deadWebhook(context, webhook, request);
   const unanswered = 'does not answer, and its match conditions could not be evaluated';
   if (dead) return asked ? dead : unanswered;
@@ -91,7 +94,9 @@ function verdictOf(
     return refusalResult(context, refusal, request);
   }
   const loses = 'denies without its parameters, which are in this namespace';
-  if (looksAt.length === 0) return guard.losesParameters ? loses : undefined;
+  // They are still there when the namespace itself is to be deleted.
+  const isLost = guard.losesParameters && request.type !== NAMESPACE_TYPE;
+  if (looksAt.length === 0) return isLost ? loses : undefined;
   if (policy === undefined) return toGate ? `${differs}, and ${toGate}` : differs;
   const denial = denialOf(guard, request);
   if (denial === 'none') return undefined;

@@ -42,40 +42,58 @@ export function refusalResult(
   // Selectors of namespaces are asked about a Namespace itself, but about no other cluster-scoped object.
   const { object, type } = request;
   const place = typeName(type) === 'namespaces' ? undefined : object.namespace;
-  return admissionResult(context, error, requestText(request), place);
+  return admissionResult(context, error, request, place);
 }
 
-const requestText = ({ operation, type }: AdmissionRequest) => `${operation} of ${typeName(type)}`;
+function requestText(request: AdmissionRequest | string): string {
+  return typeof request === 'string'
+    ? request
+    : `${request.operation} of ${typeName(request.type)}`;
+}
 
 /** Returns the finding for a refusal. `place`: the namespace of the object, empty for a cluster-scoped one. */
 export function admissionResult(
   context: Context,
   error: AdmissionError,
-  request: string,
+  request: AdmissionRequest | string,
   place = context.now.namespace.name,
 ): RuleResult {
+  const does = requestText(request);
+  const known = typeof request === 'string' ? undefined : request;
+  const webhook = error.kind === 'policy-denied' ? undefined : findWebhook(context, error, known);
   return error.kind === 'webhook-unreachable'
-    ? unreachableWebhook(context, error, request, findWebhook(context, error))
-    : denied(context, error, request, isInside(context, place));
+    ? unreachableWebhook(context, error, does, webhook)
+    : denied(context, error, does, isInside(context, place), webhook);
 }
 
-/** Finds a webhook by its name, and among several of one name by the Service in the error, then by what they select. */
+/** Finds a webhook by its name, and among several of one name by the Service in the error, then by what they are asked about. */
 function findWebhook(
   context: Context,
   error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
+  request?: AdmissionRequest,
 ): WebhookFacts | undefined {
   const named = webhooksOf(context).filter(({ name }) => name === error.webhook);
   const called = 'service' in error && error.service ? serviceText(error.service) : undefined;
+  const asked = request ? guardsOf(context, request).map(({ webhook }) => webhook) : [];
   return (
     named.find(({ service }) => service !== undefined && serviceText(service) === called) ??
+    named.find((one) => asked.includes(one)) ??
     named.find((one) => matchesLabels(one.namespaceSelector, context.now.namespace.labels)) ??
     named[0]
   );
 }
 
-export function isErrorOf(context: Context, error: AdmissionError, guard: Guard): boolean {
-  if (error.kind === 'policy-denied') return guard.policy?.name === error.policy;
-  return guard.webhook !== undefined && guard.webhook === findWebhook(context, error);
+export function isErrorOf(
+  context: Context,
+  error: AdmissionError,
+  { binding, policy, webhook }: Guard,
+  request: AdmissionRequest,
+): boolean {
+  if (error.kind !== 'policy-denied') {
+    return webhook !== undefined && webhook === findWebhook(context, error, request);
+  }
+  const bound = error.binding ?? binding?.name;
+  return policy?.name === error.policy && binding?.name === bound;
 }
 
 /** Returns the configuration of a webhook, or the webhook alone: its name does not show the kind of configuration. */
@@ -173,9 +191,9 @@ function denied(
   error: ErrorOf<'webhook-denied' | 'policy-denied'>,
   request: string,
   isHere: boolean,
+  webhook: WebhookFacts | undefined,
 ): RuleResult {
   const isPolicy = error.kind === 'policy-denied';
-  const webhook = isPolicy ? undefined : findWebhook(context, error);
   const binding = bindingsOf(context).find(({ name }) => isPolicy && name === error.binding);
   const kind = `${/\bValidatingAdmissionPolicy '/.test(error.text) ? 'Validating' : 'Mutating'}AdmissionPolicy`;
   const subject = isPolicy
@@ -184,7 +202,7 @@ function denied(
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
-  const isEngine = !isPolicy && ENGINE.test(error.webhook);
+  const isEngine = !isPolicy && ENGINE.test(error.webhook) && NAMES_POLICY.test(words);
   const own = isHere ? exemption(context, webhook, binding, kind) : undefined;
   const exempt = isEngine ? EXCLUDE : own;
   const asks = { text: `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"` };
@@ -203,6 +221,7 @@ function denied(
 
 /** Policy engines: their webhooks name the policy that denies, and they set changes of their configurations back. */
 const ENGINE = /\.kyverno\.svc|\.gatekeeper\.sh$/;
+const NAMES_POLICY = /\bpolic(?:y|ies)\b|^\s{0,9}\[[a-z0-9.-]{1,253}\]/i;
 const EXCLUDE = {
   text: 'Exclude this namespace from the policy that the message names (Kyverno: in spec.rules[].exclude; Gatekeeper: in spec.match.excludedNamespaces)',
   risk: 'it no longer checks anything in this namespace',

@@ -1,6 +1,7 @@
-import { matchesGlob } from '../../base/text.ts';
+import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
 import { canName } from '../../model/facts/detail.ts';
+import { serviceAddresses } from '../../model/facts/programs.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import {
   type Candidate,
@@ -245,6 +246,19 @@ const ABSENT =
 
 /** Recognizes an object of this namespace that an error calls missing: a held object names it, or the text says where. */
 function absentHere(context: Context, held: Held, error: ContentError): string | undefined {
+  const { name: here } = context.now.namespace;
+  if (['other', 'unavailable', 'timeout'].includes(error.kind)) {
+    const [address] = serviceAddresses(error.text).filter((one) => one.endsWith(`.${here}`));
+    const services = typesOf(context).find((one) => typeName(one) === 'services');
+    if (address && services && isEmpty(context, services))
+      return `Service ${address.split('.')[0]}`;
+    // `credential "team-1/login" was not found`
+    const word = `(?<![\\w./-])${escapeForRegExp(here)}/([a-z0-9][-a-z0-9.]*[a-z0-9])`;
+    const path = new RegExp(`${word}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`).exec(
+      error.text,
+    )?.[1];
+    if (path && held.objects.every((one) => one.name !== path)) return `${here}/${path}`;
+  }
   if (error.kind === 'other') {
     const input = inputsOf(context, held).find(
       (one) => isInside(context, one.namespace) && hasWord(error.text, one.name),
@@ -254,7 +268,6 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
   }
   if (error.kind !== 'not-found') return undefined;
   const { name, namespace, text } = error;
-  const { name: here } = context.now.namespace;
   const what = `${typeOfResource(context, error)?.kind ?? error.resource} ${name}`;
   if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
   // Operators name what they make after the object that it is for: `rabbit-default-user`.

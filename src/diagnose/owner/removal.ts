@@ -2,8 +2,8 @@ import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, accountText } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
 import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
-import { admissionResult, mutatingResults, refusesOtherChange } from '../admission/refusals.ts';
-import { type Context, isAggregated, isForeseen, resultId, typeName } from '../context.ts';
+import { mutatingResults, refusalResult, refusesOtherChange } from '../admission/refusals.ts';
+import { type Context, isAggregated, isForeseen, resultId } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import type { Account } from '../rights.ts';
 import type { Held } from './held.ts';
@@ -24,12 +24,13 @@ export function judgeRemoval(
   if (isAggregated(context, held.type)) return UNDECIDED;
   const all = held.objects.map((object) => judgeObject(context, held, object, owner?.account));
   const told = isForeseen(context, held) ? [] : refusalsFor(context, held, owner?.actor);
-  const request = `UPDATE of ${typeName(held.type)}`;
+  const [object = { namespace: held.subject.namespace ?? '', labels: {} }] = held.objects;
+  const request = realRequest(context, 'UPDATE', held.type, object);
   const results = [
     ...all.flatMap((one) => one.results),
     ...told.flatMap(({ error }) =>
       owner?.actor === undefined && isAdmissionError(error)
-        ? admissionResult(context, error, request, held.subject.namespace ?? '')
+        ? refusalResult(context, error, request)
         : refusesOtherChange(error, held.type)
           ? held.objects.flatMap((one) => mutatingResults(context, held.type, one, CHANGES))
           : [],

@@ -1,10 +1,10 @@
 import { formatDuration } from '../../base/time.ts';
-import { NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { admissionResult } from '../admission/refusals.ts';
+import { realRequest } from '../admission/guards.ts';
+import { admissionResult, refusalResult } from '../admission/refusals.ts';
 import { podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -214,10 +214,11 @@ function fails(owner: Signs): Found | undefined {
   });
   const first = lost?.refusal ?? refusals[0];
   if (first === undefined && mayChange && obstacles.length === 0) return undefined;
-  const place = held.type === NAMESPACE_TYPE ? undefined : (held.subject.namespace ?? '');
+  const [object = { namespace: held.subject.namespace ?? '', labels: {} }] = held.objects;
+  const request = realRequest(context, 'UPDATE', held.type, object);
   const admission = refusals
     .flatMap((one) => (isAdmissionError(one.error) ? [one.error] : []))
-    .map((one) => admissionResult(context, one, `UPDATE of ${typeName(held.type)}`, place));
+    .map((one) => refusalResult(context, one, request));
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
   const isHopeless = lost !== undefined && !lost.isGrantable;

@@ -96,7 +96,7 @@ export function kubeletTrouble(
   const claim = part.what === 'CSI driver' && claims.length === 1 ? ` (claim ${claims[0]})` : '';
   const fails = `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
   const repair = `Repair the ${part.what} on node ${node}`;
-  const found = agentOf(context, part.agents, node);
+  const found = agentOf(context, agentsFor(context, part.agents, told), node);
   const waits = `on node ${node} the ${part.what} ${fails}`;
   const logs = quote === undefined ? [log] : [];
   if (found === undefined) {
@@ -119,16 +119,29 @@ export function kubeletTrouble(
   };
 }
 
-function agentsFor(context: Context, names = /^$/): Actor[] {
-  return actorsOf(context)
+/** How Events name a plugin or driver; in its name, words that many have. */
+const NAMES = [
+  /(?:plugin type=|failed to find plugin )\\{0,3}"([\w.-]{1,100})/,
+  /UniqueName: \\{0,3}"kubernetes\.io\/csi\/([\w.-]{1,100})\^/,
+  /\b(?:driver|plugin)(?: name)? \\{0,3}"?([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/,
+];
+const COMMON = /^(?:.|csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
+
+/** Returns the DaemonSets that may run a part: those with all words of its name, where an Event says it. */
+function agentsFor(context: Context, agents = /^$/, told = ''): Actor[] {
+  const [name = ''] = NAMES.flatMap((pattern) => pattern.exec(told)?.[1] ?? []);
+  const words = name.split(/[.-]/).filter((one) => one !== '' && !COMMON.test(one));
+  const textOf = (one: Actor) => `${one.namespace} ${one.name} ${one.programs.join(' ')}`;
+  const all = actorsOf(context)
     .filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone)
-    .filter((one) => names.test(`${one.namespace} ${one.name} ${one.programs.join(' ')}`))
+    .filter((one) => words.every((word) => textOf(one).includes(word)))
     .toSorted((a, b) => a.name.length - b.name.length);
+  const usual = all.filter((one) => agents.test(textOf(one)));
+  return words.length > 0 && usual.length === 0 ? all : usual;
 }
 
-/** Returns the one DaemonSet of such a name whose pod on the node is not ready; or, if none of them has one there, the only one. */
-function agentOf(context: Context, names: RegExp | undefined, node: string) {
-  const all = agentsFor(context, names);
+/** Returns the one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
+function agentOf(context: Context, all: readonly Actor[], node: string) {
   if (all.some(({ namespace }) => context.now.places[namespace]?.pods?.ok !== true))
     return undefined;
   const there = ({ pods }: Actor): PodFacts[] => pods.filter(({ nodeName }) => nodeName === node);
@@ -150,8 +163,12 @@ function agentOf(context: Context, names: RegExp | undefined, node: string) {
 
 /** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */
 export function wantedAgents(context: Context, nodes: readonly PodFacts[][]): Partial<Wanted> {
-  const parts = nodes.flatMap((pods) => partOf(warningsAbout(context, pods).told, pods) ?? []);
-  const agents = parts.flatMap((part) => agentsFor(context, part.agents).slice(0, 5));
+  const parts = nodes.flatMap((pods) => {
+    const { told } = warningsAbout(context, pods);
+    const part = partOf(told, pods);
+    return part ? [agentsFor(context, part.agents, told).slice(0, 5)] : [];
+  });
+  const agents = parts.flat();
   const places = agents.map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
   return parts.length === 0 ? {} : { cluster: ['daemonSets'], places };
 }

@@ -226,11 +226,17 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   });
 }
 
-function storageUnreadable(
-  context: Context,
-  text: string,
-  type = context.now.content.find(({ read }) => !read.ok)?.type,
-): RuleResult {
+function storageUnreadable(context: Context, text: string, listed?: ResourceType): RuleResult {
+  const { content, namespace } = context.now;
+  const unread = content.filter(({ read }) => !read.ok);
+  // `/registry/[group/]resource/namespace/name` (apiserver, pkg/storage/etcd3/store.go). Other texts name no object.
+  const named = content.find(
+    ({ type: { group, resource } }) =>
+      text.includes(`/${resource}/${namespace.name}/`) &&
+      (isBuiltIn(group) || text.includes(`/${group}/`)),
+  );
+  const only = unread.length === 1 ? unread[0] : undefined;
+  const type = listed ?? (named ?? only)?.type;
   const restore =
     'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
   return {
