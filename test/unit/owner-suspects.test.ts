@@ -270,6 +270,30 @@ const ROWS: Record<string, Row> = {
     ...{ in: GONE, spelled: writtenBy('db-operator'), is: 'owner-unknown' },
     change: feed({ name: 'db-operator' }, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),
   },
+  'a healthy operator of another product, with a binding to a role of its name that is gone': {
+    ...{ in: GONE, is: 'owner-missing' },
+    change: feed(MANAGER, OTHERS, { name: 'db-operator', bound: ['db', 'db-operator-role'] }),
+  },
+  'a runner of CI whose right to the type was deleted with the namespace': {
+    in: GONE,
+    change: (now) => {
+      const { name: namespace } = now.namespace;
+      const runner = { name: 'runner', image: 'ghcr.io/actions/actions-runner:2' };
+      listed(now, 'deployments').push(deployment('ci', 'runner', runner));
+      const deploy = role('deploy', [rule(CACHE, ['memcacheds'], '*')], {}, namespace);
+      const bound = binding('deploy', [account('ci', 'runner')], { namespace }, 'Role');
+      now.baseline = {
+        ...{ workloads: readOk([]), events: readOk([]) },
+        ...{ roles: readOk([deploy]), roleBindings: readOk([bound]) },
+      };
+    },
+    is: 'owner-missing',
+  },
+  'a second installation without a right': {
+    in: 'S3',
+    change: beside({ name: 'second', account: 'lost', programs: ['widget-operator'] }),
+    is: 'owner-scaled-to-zero likely',
+  },
   'a program that reads, with the image of the writer': {
     ...{ in: GONE, spelled: writtenBy('memcached'), change: feed(OPERATORS_IMAGE, READER) },
     is: 'owner-failing likely',

@@ -46,6 +46,7 @@ import {
   hasWorkloadName,
   isExactProduct,
   isFrameworkName,
+  isGeneralTool,
   isSameName,
   runsProgram,
   workloadsOfProgram,
@@ -393,9 +394,11 @@ export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect):
   );
 }
 
+/** Of a role that is gone nobody knows for which type it was: the name of the operator has to tell. */
 function hasLostRole(question: OwnerQuestion) {
   const { context, held } = question;
   const isMeant = !isSetByHand(held) && typesToMark(question).includes(held.type);
+  const unbound = unboundRoles(context, held.type);
   const refused = statusTexts(context, held).flatMap(({ text }) =>
     classifyErrorText(text).flatMap((error) =>
       error.kind === 'forbidden' && typeName(error) === typeName(held.type) ? error.user : [],
@@ -406,9 +409,17 @@ function hasLostRole(question: OwnerQuestion) {
     const { account } = actor;
     if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`)) return '';
     if (!isMeant) return undefined;
-    const role = rolesLost(context, account, held.type).find((name) => isRoleOf(name, actor));
+    const role = rolesLost(context, account, held.type).find(
+      (name) =>
+        isRoleOf(name, actor) &&
+        (unbound.includes(name) || (!rights.worksElsewhere && isCalledAfterType(held, actor))),
+    );
     return role === undefined ? (rights.isHalfMarked ? '' : undefined) : `ClusterRole ${role}`;
   };
+}
+
+function isCalledAfterType(held: Held, { namespace, name }: Actor): boolean {
+  return isNamedAfterType(held, `${namespace}/${name}`.replaceAll('-', ''));
 }
 
 /** Returns the RoleBindings that show whether such workloads have lost a role, or work on their own namespace. */
@@ -477,7 +488,7 @@ function isNamesake({ context, held, actors, domain, isForeign, known, writer }:
       actor.programs.includes(writer) &&
       (isOfFramework || (isTelling && !rights.worksElsewhere)) &&
       (mayChange(candidate) ||
-        isNamedAfterType(held, `${actor.namespace}/${actor.name}`.replaceAll('-', '')) ||
+        isCalledAfterType(held, actor) ||
         (isOfFramework && rights.reachesGroup && !rights.changesSibling) ||
         (isOfFramework && isAwaited) ||
         rolesLost(context, actor.account, held.type).length > 0);
@@ -496,7 +507,8 @@ function isPermitted({ context, held, domain }: OwnerQuestion) {
   const isCommon = type.namespaced && isBuiltIn(type.group) && domain.relation !== 'other';
   return ({ actor, rights: { change, because } }: Suspect) => {
     if (actor === undefined || isCommon) return undefined;
-    const by = departedGrant(context, actor.account, type, true);
+    const isMeant = actor.isGone || !isGeneralTool(actor);
+    const by = isMeant ? departedGrant(context, actor.account, type, true) : undefined;
     if (by !== undefined) return `RoleBinding ${by}, deleted with this namespace`;
     return change === 'named' ? because.slice(0, 3).join('; ') : undefined;
   };

@@ -35,6 +35,7 @@ import {
   isGeneralTool,
   isKubernetesComponent,
   matchesReporter,
+  runsProgram,
   workloadsOfProgram,
 } from './names.ts';
 
@@ -92,8 +93,14 @@ function judge(question: OwnerQuestion): Ownership {
   const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
   const common = { suspects, excluded: the.excluded.filter((one) => one !== best), unread };
+  // One that runs the same program and may not change the object may have lost its right.
+  const mayBeIt = (one: Suspect): boolean =>
+    isDecided(one) ||
+    (one.actor !== undefined &&
+      hasClue(one, 'namesake') &&
+      runsProgram(one.actor, question.program));
   const isOnly =
-    best !== undefined && isDecided(best) && all.every((one) => one === best || !isDecided(one));
+    best !== undefined && isDecided(best) && all.every((one) => one === best || !mayBeIt(one));
   if (best !== undefined && workloadExists(best)) {
     const isSure = isOnly && unread.length === 0 && best.restriction === undefined;
     const certainty = isSure ? 'proven' : 'likely';
@@ -110,7 +117,7 @@ function judge(question: OwnerQuestion): Ownership {
       ? hasClue(one, 'catalogue', 'namesake')
       : !isKnownForAnother(question, one) &&
         (best === undefined ||
-          actor ||
+          (actor && one.rights.change) ||
           isMoreThanAble(one) ||
           (one.rights.isMarked && isOfOneCompany(held))),
   );
