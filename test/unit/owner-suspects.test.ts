@@ -156,6 +156,9 @@ interface Row {
 }
 
 const ROWS: Record<string, Row> = {
+  'an installation for one class of objects': {
+    ...{ in: 'S3', change: blue, is: 'owner-scaled-to-zero likely' },
+  },
   'two installations with different classes': {
     ...{ in: 'S3', change: all(blue, besideGreen('--widget-class=green')), is: 'owner-unknown' },
     says: BOTH,

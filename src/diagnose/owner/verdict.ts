@@ -79,6 +79,9 @@ export function findOwner(context: Context, held: Held): Ownership {
   return found;
 }
 
+/** A setting that gives a controller a class or a share of the objects. */
+const SHARE = /(?:class|shard|instance-?id|controller[-_]id)[\w-]*=/i;
+
 /** The four answers: who leads by the clues; several; nobody, so that it is missing; not known. */
 function judge(question: OwnerQuestion): Ownership {
   const { context, held, known } = question;
@@ -98,11 +101,14 @@ function judge(question: OwnerQuestion): Ownership {
     isDecided(one) ||
     (one.actor !== undefined &&
       hasClue(one, 'namesake') &&
-      runsProgram(one.actor, question.program));
+      (runsProgram(one.actor, question.program) || one.actor.name === best?.actor?.name));
   const isOnly =
     best !== undefined && isDecided(best) && all.every((one) => one === best || !mayBeIt(one));
   if (best !== undefined && workloadExists(best)) {
-    const isSure = isOnly && unread.length === 0 && best.restriction === undefined;
+    // Which objects are those of its class or its share, is not known.
+    const isWhole =
+      best.restriction === undefined && !best.actor?.selectors.some((one) => SHARE.test(one));
+    const isSure = isOnly && isWhole && unread.length === 0;
     const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
