@@ -56,7 +56,10 @@ export function planForce(input: PlanInput): ForcePlan {
   const reasons = refusalsOf(snapshot.namespace, plan, ownNamespace);
   const patterns = policy.finalizers
     .filter((entry) => entry.includes('*'))
-    .map((one) => `${one} in force-finalizers is a pattern, which allows nothing`);
+    .map(
+      (one) =>
+        `${one} in force-finalizers is a pattern, which allows nothing: write each finalizer out in full`,
+    );
   const target = namespaceTarget(name);
   const refused = [
     ...[...reasons, ...patterns].map((reason) => ({ target, reason })),

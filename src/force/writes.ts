@@ -102,9 +102,12 @@ export function writeOf({ plan }: Writing, action: ForceAction, target: Target):
       return deleteRequest(path, { gracePeriodSeconds: 0, preconditions });
     }
     case 'namespace-finalizer': {
-      // The label that permits it may be removed between the last read and the write.
-      const test = { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion };
-      return { method: 'PATCH', path, body: [test, ...body] };
+      // The label that permits it may be removed between the last read and the write; a whole version would be refused by
+      // any other write, and the status of a terminating namespace is written all the time.
+      const { key = '', value } = plan.policy.label ?? {};
+      const pointer = `/metadata/labels/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+      const tests = value === undefined ? [] : [{ op: 'test', path: pointer, value }];
+      return { method: 'PATCH', path, body: [...tests, ...body] };
     }
     case 'namespace-spec-finalizer': {
       // The object as read, with UID and resourceVersion: labels, annotations and metadata.finalizers of the body are

@@ -135,7 +135,8 @@ function maskSettings(message: string, exec: JsonObject, env: Session['env']): s
 
 function killTree(child: ChildProcess): void {
   if (child.pid === undefined) return;
-  if (process.platform === 'win32') child.kill();
+  if (process.platform === 'win32')
+    spawn('taskkill', ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore' });
   else
     try {
       process.kill(-child.pid, 'SIGKILL');

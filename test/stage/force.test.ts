@@ -228,6 +228,18 @@ describe('objects', () => {
     expect(results(one).join()).toContain('force-label asks for ephemeral=true');
   });
 
+  test('another write to the namespace in that moment, as of its status, does not', async () => {
+    const situation = new Situation();
+    const { cluster } = situation;
+    const finalizers = ['own.example.com/x'];
+    const metadata = { finalizers, labels: { 'example.com/ephemeral': 'true' } };
+    cluster.namespace(DEMO, { metadata });
+    cluster.beforeWrite = () => cluster.namespace(DEMO, { metadata });
+    const given = { 'force-finalize': 'namespace', 'force-finalizers': finalizers.join() };
+    await force(situation, { ...given, 'force-label': 'example.com/ephemeral=true' });
+    expect(cluster.writes[0]).toBe(`PATCH ${NAMESPACE}`);
+  });
+
   test('an owner that adds the finalizer again is named, and the removal is not repeated', async () => {
     const situation = held('db').held(WIDGETS, 'other', { finalizers: ['x.io/y'] });
     situation.held(WIDGETS, 'db', { finalizers: [FINALIZER, 'x.io/y'] });

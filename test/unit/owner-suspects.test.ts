@@ -348,6 +348,54 @@ const ROWS: Record<string, Row> = {
   'a webhook with the account of a controller': {
     ...{ in: `${KUBEBUILDER}-silent`, change: partsOf('controller'), is: 'owner-running' },
   },
+  'an operator for webhooks': {
+    ...{ in: 'everyday-josdk-v4-asleep', is: 'owner-scaled-to-zero' },
+    spelled: (text) => text.replaceAll('"webpage-operator"', '"webpage-webhook-operator"'),
+  },
+  'a webhook with the account and the program of a controller that is gone': {
+    in: `${KUBEBUILDER}-silent`,
+    change: all(partsOf('webhook'), (now) => {
+      for (const one of listed(now, 'deployments')) {
+        if (one.name === 'cache-webhook') one.programs = ['manager'];
+      }
+    }),
+    ...{ is: 'owner-unknown' },
+  },
+  'a console in the namespace of the operator, with the name of the program and a right to another type':
+    {
+      in: GONE,
+      change: (now) => {
+        listed(now, 'deployments').push(deployment('memcached-system', 'ui', MANAGER));
+        listed(now, 'clusterRoles').push(role('ui', [rule(CACHE, ['backups'], '*')]));
+        listed(now, 'clusterRoleBindings').push(binding('ui', [account('memcached-system', 'ui')]));
+        now.places['memcached-system'] = { roleBindings: readOk([]) };
+      },
+      is: 'owner-missing',
+    },
+  'another program of kopf that changes another type, and a role that waits for an account': {
+    in: KOPF_GONE,
+    change: all(
+      feed(KOPF, [rule(PREVIEWS, ['previewapps'], ...READ), rule(PREVIEWS, ['quotas'], 'patch')]),
+      (now) =>
+        listed(now, 'clusterRoles').push(
+          role('left', [rule(PREVIEWS, ['previewapps'], 'list', 'patch')]),
+        ),
+    ),
+    is: '/owner-(?:unknown|missing) /',
+  },
+  'a program of kopf for another product, with a binding to another role that is gone': {
+    ...{ in: KOPF_GONE, is: 'owner-missing' },
+    change: feed(KOPF, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),
+  },
+  'a program of kopf for another product, and a role that waits for an account': {
+    in: KOPF_GONE,
+    change: all(feed(KOPF, OTHERS, { name: 'db-operator' }), (now) =>
+      listed(now, 'clusterRoles').push(
+        role('left', [rule(PREVIEWS, ['previewapps'], 'list', 'patch')]),
+      ),
+    ),
+    is: 'owner-missing',
+  },
   'the controller of another product, below the domain of the company that the finalizer has': {
     in: 'S3',
     change: without('shop', [

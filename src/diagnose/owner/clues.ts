@@ -291,7 +291,8 @@ function namedInLog({ context, held }: OwnerQuestion) {
   };
 }
 
-const WEBHOOK = /\bwebhook\b/;
+/** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */
+const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
 /**
@@ -483,16 +484,20 @@ function isNamesake({ context, held, actors, domain, isForeign, known, writer }:
   return (candidate: Suspect) => {
     const { actor, rights } = candidate;
     if (actor === undefined) return undefined;
+    const isHook = WEBHOOK.test(actor.name);
     const runsIt =
+      !isHook &&
       isFrameworkName(writer) &&
       actor.programs.includes(writer) &&
       (isOfFramework || (isTelling && !rights.worksElsewhere)) &&
       (mayChange(candidate) ||
-        isCalledAfterType(held, actor) ||
-        (isOfFramework && rights.reachesGroup && !rights.changesSibling) ||
-        (isOfFramework && isAwaited) ||
-        rolesLost(context, actor.account, held.type).length > 0);
-    const by = alike.find((one) => one.actor === actor && !WEBHOOK.test(actor.name));
+        // The namespace of an operator is called after the type, too, and its other parts are there.
+        (rights.reachesGroup
+          ? isNamedAfterType(held, actor.name.replaceAll('-', ''))
+          : isCalledAfterType(held, actor)) ||
+        (isOfFramework && !rights.changesSibling && (rights.reachesGroup || isAwaited)) ||
+        rolesLost(context, actor.account, held.type).some((name) => isRoleOf(name, actor)));
+    const by = isHook ? undefined : alike.find((one) => one.actor === actor);
     if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
     return known && isWorkloadOf(known, actor.name) ? known.owner : undefined;
   };

@@ -266,7 +266,14 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   );
   const types = [held.type, ...typesOfDomain(context, held, domain)];
   const unbound = new Set(types.flatMap((type) => unboundRoles(context, type)));
-  const ruledOut = excluded.filter((one) => workloadExists(one) && isMoreThanAble(one));
+  // Many programs of a framework work for other types.
+  const isOther = (one: Suspect): boolean =>
+    isFrameworkName(the.writer) &&
+    one.rights.worksElsewhere &&
+    one.clues.every(({ kind }) => kind === 'namesake');
+  const ruledOut = excluded.filter(
+    (one) => workloadExists(one) && isMoreThanAble(one) && !isOther(one),
+  );
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
     ...(wasHere
