@@ -1,8 +1,9 @@
 import { pathToFileURL } from 'node:url';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { forecastOf } from '../../src/forecast/outcome.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import type { Diagnosis, Finding } from '../../src/model/finding.ts';
-import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
+import { outcomeOf } from '../../src/model/outcome.ts';
 import {
   FORECAST,
   readRecordedForecast,

@@ -111,11 +111,6 @@ export function escapeForRegExp(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
 }
 
-/** In any spelling: `Part`, `parts`, `part/db`. */
-export function isKindNamed(text: string, kind: string): boolean {
-  return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
-}
-
 export function listNames(names: readonly string[], most = 5): string {
   const more = names.length - most;
   return names.slice(0, most).join(', ') + (more > 0 ? ` and ${more} more` : '');

@@ -1,3 +1,4 @@
+import { escapeForRegExp } from '../base/text.ts';
 import { serviceInUrl } from '../model/facts/cluster.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 
@@ -250,3 +251,8 @@ export function isAdmissionError(error: ContentError): error is AdmissionError {
 /** Failures without a known signature. "0 failed", "no errors", "errors: 0" and "not found, assuming that it is deleted" are none. */
 export const FAILURE =
   /(?<!\b(?:0|no|without|not|zero) )\b(?:errors?|failed|fails|failure|failing|cannot|can ?not|could not|\w*denied|refused|rejected|forbidden|unable|insufficient|unauthori[sz]ed|not authori[sz]ed|invalid|timed out|timeout|deadline ?exceeded|no such host|no route to host|x509|\w*exception|(?:has|is|token|certificate) expired|missing|not found|does not exist|(?:http|status(?: code)?)\W{0,3}[45]\d\d)\b(?!\s*[:=]\s*(?:0|none|null|<?nil>?)(?![\w.])|, (?:assum|ignor|skip|so |treat|nothing to ))/i;
+
+/** In any spelling: `Part`, `parts`, `part/db`. */
+export function isKindNamed(text: string, kind: string): boolean {
+  return new RegExp(`(?<![\\w.-])${escapeForRegExp(kind)}s?(?![\\w-]|\\.\\w)`, 'i').test(text);
+}

@@ -1,5 +1,4 @@
-import { escapeForRegExp, isKindNamed } from '../base/text.ts';
-import { domainOf } from '../model/catalogue.ts';
+import { escapeForRegExp } from '../base/text.ts';
 import type { Read } from '../model/read.ts';
 import {
   type ObjectFacts,
@@ -26,9 +25,10 @@ import {
   typesOf,
   valueIn,
 } from './context.ts';
+import { isKindNamed } from './error-texts.ts';
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
-import { isOfOneProject } from './owner/names.ts';
+import { domainOf, isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
 import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';

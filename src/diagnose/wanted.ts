@@ -1,4 +1,3 @@
-import { isWorkloadOf } from '../model/catalogue.ts';
 import { KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts/metadata.ts';
 import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
@@ -39,7 +38,7 @@ import {
   knownFinalizer,
 } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
-import { hasProgramName } from './owner/names.ts';
+import { hasProgramName, isWorkloadOf } from './owner/names.ts';
 import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';

@@ -66,7 +66,7 @@ export function createDispatcher(
 }
 
 /** The `proxy-url` of a cluster goes before the environment, as in kubectl; client-node ignores that (javascript#648). */
-export function chooseProxy(url: URL, env: Environment, proxyUrl: string): URL | undefined {
+export function chooseProxy(url: URL, env: Environment, proxyUrl = ''): URL | undefined {
   const text = proxyUrl || environmentProxy(url, env);
   if (text === '') return undefined;
   const proxy = URL.parse(text.includes('://') ? text : `http://${text}`);

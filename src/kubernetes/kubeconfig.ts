@@ -24,7 +24,7 @@ export interface Access {
   server: string;
   cluster: Cluster;
   user: User;
-  proxyUrl: string;
+  proxyUrl?: string | undefined;
 }
 
 export function configError(message: string, hint?: string): ActionError {
@@ -139,7 +139,7 @@ function chooseAccess(found: readonly Kubeconfig[], asked: string): Access {
   }
   const server = safeUrl(cluster.server, cluster.name);
   // client-node would look for a proxy agent, which the bundle does not have.
-  const { proxyUrl = '', ...target } = cluster;
+  const { proxyUrl, ...target } = cluster;
   return { source, context: name, server, cluster: { ...target, server }, user, proxyUrl };
 }
 
@@ -190,14 +190,7 @@ function podAccess({ root = '' }: Search): Access {
   const cluster = config.getCurrentCluster() as Cluster;
   const user = config.getCurrentUser() as User;
   const server = safeUrl(cluster.server, cluster.name);
-  return {
-    source: "the pod's service account",
-    context: 'in-cluster',
-    server,
-    cluster,
-    user,
-    proxyUrl: '',
-  };
+  return { source: "the pod's service account", context: 'in-cluster', server, cluster, user };
 }
 
 /** A kubeconfig may name the surrounding cluster by the address of a gateway: it does not show whether both are the same. */

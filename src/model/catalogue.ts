@@ -53,7 +53,7 @@ export interface CleanupNeed {
 }
 
 // A test checks every entry against the type: TypeScript reads the strings of a JSON file as `string`.
-const CATALOGUE = entries as CatalogueEntry[];
+export const CATALOGUE = entries as CatalogueEntry[];
 
 /** Exact names first, then by the length of the text before the first `*`. */
 const weightOf = ({ match }: CatalogueEntry): number =>
@@ -70,47 +70,4 @@ export function lookUpFinalizer(
     return on.startsWith('*.') ? `.${group}`.endsWith(on.slice(1)) : kind === on;
   };
   return BY_WEIGHT.find(({ match, on }) => matchesGlob(match, finalizer) && on.some(fits));
-}
-
-/** Returns the name of the product; undefined for a family of controllers ("an operator written with kopf"). */
-export function productName({ owner }: CatalogueEntry): string | undefined {
-  return /^(?:an?|the) /.test(owner) ? undefined : owner.replace(/;.*| \(.*/, '');
-}
-
-/** Reports whether the workload has the name of the entry's owner, perhaps behind the name of a release. */
-export function isWorkloadOf(entry: CatalogueEntry, name: string): boolean {
-  return entry.workload.some((known) => isNamedAs(known.name, name));
-}
-
-function isNamedAs(known: string, name: string): boolean {
-  // Every operator made with kubebuilder is called `…-controller-manager`.
-  const isOwn = known.includes('-') && known !== 'controller-manager';
-  return matchesGlob(known, name) || (isOwn && name.endsWith(`-${known}`));
-}
-
-/**
- * Returns the entries whose owner has the name of this workload. Names that any program may have are left out, and patterns
- * of many, such as `*-operator-controller-manager`.
- */
-export function entriesOfWorkload(
-  name: string,
-  isOfAnyone: (known: string) => boolean,
-): CatalogueEntry[] {
-  const isMeant = (known: string): boolean =>
-    !known.startsWith('*') && !isOfAnyone(known) && isNamedAs(known, name);
-  return CATALOGUE.filter(({ workload }) => workload.some((known) => isMeant(known.name)));
-}
-
-/** Returns the products whose controller has this name. */
-export function productsOf(name: string): CatalogueEntry[] {
-  return CATALOGUE.filter((entry) => isExactWorkloadName(entry, name));
-}
-
-/** A name of one word identifies none. */
-export function isExactWorkloadName({ workload }: CatalogueEntry, program: string): boolean {
-  return program.includes('-') && workload.some(({ name }) => name === program);
-}
-
-export function domainOf(finalizer: string): string {
-  return finalizer.split('/')[0] as string;
 }

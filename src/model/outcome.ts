@@ -1,6 +1,4 @@
-import { lookUpFinalizer } from './catalogue.ts';
-import { groupOf } from './facts/metadata.ts';
-import { type Diagnosis, type Finding, type FindingCode, findingsOf } from './finding.ts';
+import { type Diagnosis, type FindingCode, findingsOf } from './finding.ts';
 
 /** Outcomes, ordered from best to worst. A run reports its worst. */
 export const OUTCOMES = [
@@ -50,34 +48,6 @@ export function outcomeOf(diagnosis: Diagnosis): 'progressing' | 'stuck' | 'inco
   // A hang with a root cause is explained, even if something else could not be read.
   if (diagnosis.rootCauses.length > 0 || diagnosis.notInspected.length === 0) return 'stuck';
   return 'inconclusive';
-}
-
-/** Returns the outcome of a forecast; of a terminating namespace, the outcome of its deletion. */
-export function forecastOf(
-  diagnosis: Diagnosis,
-  isTerminating = false,
-): 'clear' | 'would-hang' | 'inconclusive' {
-  if (isTerminating) {
-    const now = outcomeOf(diagnosis);
-    return now === 'stuck' ? 'would-hang' : now === 'progressing' ? 'clear' : now;
-  }
-  const roots = findingsOf(diagnosis, diagnosis.rootCauses);
-  if (roots.some((root) => !isOpenQuestion(root))) return 'would-hang';
-  return roots.length > 0 || diagnosis.notInspected.length > 0 ? 'inconclusive' : 'clear';
-}
-
-/** An owner that is most likely missing may run where it is not visible: a hosted control plane, k3s, a cloud. */
-function isOpenQuestion({ code, certainty, scope, finalizer = '', subject }: Finding): boolean {
-  const { apiVersion, kind } = subject;
-  if (certainty !== 'likely' || code !== 'owner-missing' || scope === 'namespace')
-    return certainty === 'unknown';
-  if (kind === 'CustomResourceDefinition') return false;
-  const { workload = [], owner = '' } =
-    lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) }) ?? {};
-  const isInstalled = workload.some(
-    ({ name }) => !/^(?:kube|cloud)-controller-manager$/.test(name),
-  );
-  return kind === 'Namespace' || !isInstalled || /\bmanaged\b/.test(owner);
 }
 
 function isMoving({ movement: { kind } }: Diagnosis): boolean {

@@ -1,9 +1,10 @@
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { orderEntry, orderOf } from '../../src/forecast/order.ts';
+import { forecastOf } from '../../src/forecast/outcome.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import type { Diagnosis, Edge, Finding } from '../../src/model/finding.ts';
 import { NAMESPACE_NODE } from '../../src/model/finding.ts';
-import { forecastOf, outcomeOf } from '../../src/model/outcome.ts';
+import { outcomeOf } from '../../src/model/outcome.ts';
 import type { NamespaceResult, RunResult } from '../../src/model/result.ts';
 import {
   type RecordedForecast,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
+import { forecastOf } from '../../src/forecast/outcome.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import { bindingFacts, roleFacts } from '../../src/model/facts/cluster.ts';
-import { forecastOf } from '../../src/model/outcome.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { account } from './changes.ts';

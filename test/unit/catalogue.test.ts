@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type CatalogueEntry, isWorkloadOf, lookUpFinalizer } from '../../src/model/catalogue.ts';
+import { isWorkloadOf } from '../../src/diagnose/owner/names.ts';
+import { type CatalogueEntry, lookUpFinalizer } from '../../src/model/catalogue.ts';
 import entries from '../../src/model/finalizers.json' with { type: 'json' };
 import { expectPairs } from '../stub/pairs.ts';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
+import { forecastOf } from '../../src/forecast/outcome.ts';
 import { type Diagnosis, FINDING_CODES, type Finding } from '../../src/model/finding.ts';
 import {
   FAIL_ON,
-  forecastOf,
   IF_NOT_FOUND,
   isPermanent,
   OUTCOMES,

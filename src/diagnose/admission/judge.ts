@@ -1,4 +1,3 @@
-import { isKindNamed } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
@@ -22,7 +21,12 @@ import {
   resultId,
   typeName,
 } from '../context.ts';
-import { type AdmissionError, classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import {
+  type AdmissionError,
+  classifyErrorText,
+  isAdmissionError,
+  isKindNamed,
+} from '../error-texts.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, everyGuard, type Guard, guardsOf, isAsked, realRequest } from './guards.ts';
 import { deadWebhook, isErrorOf, refusalResult } from './refusals.ts';

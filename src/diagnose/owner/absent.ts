@@ -1,5 +1,4 @@
 import { lowerFirst, shellQuote } from '../../base/text.ts';
-import { productName } from '../../model/catalogue.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts';
 import { lookRemedy, scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
@@ -34,6 +33,7 @@ import {
   writerOf,
 } from './held.ts';
 import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
+import { productName } from './names.ts';
 import {
   installRemedy,
   knownRemedies,

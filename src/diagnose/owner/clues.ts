@@ -1,10 +1,4 @@
 import type { CatalogueEntry } from '../../model/catalogue.ts';
-import {
-  domainOf,
-  entriesOfWorkload,
-  isExactWorkloadName,
-  isWorkloadOf,
-} from '../../model/catalogue.ts';
 import type { ResourceType, Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import { type Context, groupOf, isBuiltIn, itemsIn, shortQuote, typeName } from '../context.ts';
@@ -41,13 +35,17 @@ import {
 import { isRenewed, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
+  domainOf,
   FRAMEWORKS,
   hasProgramName,
   hasWorkloadName,
   isExactProduct,
+  isExactWorkloadName,
   isFrameworkName,
   isGeneralTool,
+  isNameOfProduct,
   isSameName,
+  isWorkloadOf,
   runsProgram,
   workloadsOfProgram,
 } from './names.ts';
@@ -391,7 +389,7 @@ export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect):
     known !== undefined &&
     known.workload.length > 0 &&
     !isWorkloadOf(known, actor.name) &&
-    entriesOfWorkload(actor.name, isFrameworkName).length > 0
+    isNameOfProduct(actor.name)
   );
 }
 

@@ -1,13 +1,8 @@
-import {
-  type CatalogueEntry,
-  domainOf,
-  lookUpFinalizer,
-  productsOf,
-} from '../../model/catalogue.ts';
+import { type CatalogueEntry, lookUpFinalizer } from '../../model/catalogue.ts';
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Context, isBuiltIn, servedType, subjectOf, typeName, typesOf } from '../context.ts';
-import { GENERAL_TOOLS, identifiesProgram, isSameName } from './names.ts';
+import { domainOf, GENERAL_TOOLS, identifiesProgram, isSameName, productsOf } from './names.ts';
 
 /** A finalizer, and what it holds: objects of one type, or the Namespace itself. */
 export interface Held {

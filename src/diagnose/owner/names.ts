@@ -1,4 +1,5 @@
-import { type CatalogueEntry, isExactWorkloadName } from '../../model/catalogue.ts';
+import { matchesGlob } from '../../base/text.ts';
+import { CATALOGUE, type CatalogueEntry } from '../../model/catalogue.ts';
 import type { Actor } from '../actors.ts';
 import { remember } from '../remember.ts';
 
@@ -199,4 +200,44 @@ export function isExactProduct(known: CatalogueEntry, actor: Actor): boolean {
 /** Reports whether two domains are equal, or one is below the other: `crossplane.io`, `aws.crossplane.io`. */
 export function isOfOneProject(one: string, other: string): boolean {
   return `.${one}`.endsWith(`.${other}`) || `.${other}`.endsWith(`.${one}`);
+}
+
+/** Returns the name of the product; undefined for a family of controllers ("an operator written with kopf"). */
+export function productName({ owner }: CatalogueEntry): string | undefined {
+  return /^(?:an?|the) /.test(owner) ? undefined : owner.replace(/;.*| \(.*/, '');
+}
+
+/** Reports whether the workload has the name of the entry's owner, perhaps behind the name of a release. */
+export function isWorkloadOf(entry: CatalogueEntry, name: string): boolean {
+  return entry.workload.some((known) => isNamedAs(known.name, name));
+}
+
+function isNamedAs(known: string, name: string): boolean {
+  // Every operator made with kubebuilder is called `…-controller-manager`.
+  const isOwn = known.includes('-') && known !== 'controller-manager';
+  return matchesGlob(known, name) || (isOwn && name.endsWith(`-${known}`));
+}
+
+/**
+ * Reports whether this is the name of the owner of a well-known finalizer. Names that any program may have are left out, and
+ * patterns of many, such as `*-operator-controller-manager`.
+ */
+export function isNameOfProduct(name: string): boolean {
+  const isMeant = (known: string): boolean =>
+    !known.startsWith('*') && !isFrameworkName(known) && isNamedAs(known, name);
+  return CATALOGUE.some(({ workload }) => workload.some((known) => isMeant(known.name)));
+}
+
+/** Returns the products whose controller has this name. */
+export function productsOf(name: string): CatalogueEntry[] {
+  return CATALOGUE.filter((entry) => isExactWorkloadName(entry, name));
+}
+
+/** A name of one word identifies none. */
+export function isExactWorkloadName({ workload }: CatalogueEntry, program: string): boolean {
+  return program.includes('-') && workload.some(({ name }) => name === program);
+}
+
+export function domainOf(finalizer: string): string {
+  return finalizer.split('/')[0] as string;
 }

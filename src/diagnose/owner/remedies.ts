@@ -1,5 +1,4 @@
 import { lowerFirst, shellQuote } from '../../base/text.ts';
-import { productName } from '../../model/catalogue.ts';
 import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
@@ -38,6 +37,7 @@ import {
   knownFinalizer,
   specificFieldManager,
 } from './held.ts';
+import { productName } from './names.ts';
 import { REACHING_RISK, reachesOut } from './settings.ts';
 import { invalidity, refusalsFor, typeOfResource } from './statements.ts';
 

@@ -1,10 +1,9 @@
-import { domainOf } from '../../model/catalogue.ts';
 import { forbidsDeletion } from '../../model/facts/metadata.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
 import { type Context, detailOf, groupOf, isBuiltIn, listNames, specSettings } from '../context.ts';
 import { type Held, knownFinalizer } from './held.ts';
-import { isOfOneProject } from './names.ts';
+import { domainOf, isOfOneProject } from './names.ts';
 
 // What settings say: an object to its controller, to leave it alone or not to delete it; arguments, what a controller leaves
 // out; the spec of an object, where its controller deletes more than that.

@@ -1,4 +1,3 @@
-import { domainOf, productsOf } from '../../model/catalogue.ts';
 import type { Certainty } from '../../model/finding.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
@@ -29,12 +28,14 @@ import {
 } from './held.ts';
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
+  domainOf,
   HARMLESS_WRITERS,
   hasProgramName,
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
   matchesReporter,
+  productsOf,
   runsProgram,
   workloadsOfProgram,
 } from './names.ts';
