@@ -46,12 +46,9 @@ export async function readDetails(
       const cut = { kind: 'aborted', message: `only the first ${MAX_DETAILED} are read` } as const;
       const missing = !end.ok ? end : end.value.complete ? GONE : readFailed(cut);
       const what = `status of ${type.resource}`;
-      let unread = missing === GONE ? [] : notInspectedEntries(what, missing, type);
-      for (const { object } of places.get(namespace) ?? []) {
-        if (answers.has(object.uid)) continue;
-        answers.set(object.uid, { value: missing, unread });
-        unread = [];
-      }
+      const unread = missing === GONE ? [] : notInspectedEntries(what, missing, type);
+      for (const { object } of places.get(namespace) ?? [])
+        if (!answers.has(object.uid)) answers.set(object.uid, { value: missing, unread });
     }
   });
   return answers;
@@ -113,11 +110,9 @@ export async function readSamples(
     const end = await api.list(path, () => ({ add, kept: true }), limits);
     const reason = end.ok ? `only the first ${MAX_SEARCHED} are searched` : end.failure.message;
     const what = `whether an owner of a finalizer needs any of the ${typeName(type)}`;
-    let unread = end.ok && end.value.complete ? [] : [{ what, reason }];
-    for (const one of some.filter((each) => !found.has(sampleId(each)))) {
-      found.set(sampleId(one), { value: {}, unread });
-      unread = [];
-    }
+    const unread = end.ok && end.value.complete ? [] : [{ what, reason }];
+    for (const one of some)
+      if (!found.has(sampleId(one))) found.set(sampleId(one), { value: {}, unread });
   });
   return found;
 }

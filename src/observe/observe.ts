@@ -124,6 +124,9 @@ type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
 function fillerOf<Item, Value>(part: Part<Item, Value>): Fill {
   const { wants, idOf, placeOf, keyOf = idOf, readOne, readAll, limit } = part;
   const known = new Map<string, Gathered<Value>>();
+  const reason = `only ${limit?.most} are read in one run`;
+  const unread = [{ what: `more ${limit?.what}`, reason }];
+  const beyond: Gathered<Value> | undefined = limit && { value: limit.beyond(reason), unread };
   return async (wishes) => {
     const asked = [...wishes].flatMap(([snapshot, wanted]) =>
       wants(wanted, snapshot)
@@ -136,21 +139,18 @@ function fillerOf<Item, Value>(part: Part<Item, Value>): Fill {
     for (const [id, answer] of (await readAll?.(now)) ?? []) known.set(id, answer);
     if (readOne !== undefined)
       await inParallel(now, async (item) => known.set(idOf(item), await readOne(item)));
-    const reason = `only ${limit?.most} are read in one run`;
-    const left = new Map<Snapshot, number>();
     let isFilled = false;
     for (const { snapshot, item, id } of asked) {
       const place = placeOf(snapshot, item);
-      const answer = known.get(id) ?? (limit && { value: limit.beyond(reason) });
+      const answer = known.get(id) ?? beyond;
       if (answer === undefined || place[keyOf(item)] !== undefined) continue;
-      if (!known.has(id)) left.set(snapshot, (left.get(snapshot) ?? 0) + 1);
       isFilled = true;
       place[keyOf(item)] = answer.value;
-      snapshot.unread.push(...(answer.unread ?? []));
+      // One entry may be about many items, such as all of a type.
+      const isNew = (entry: NotInspected): boolean => !snapshot.unread.includes(entry);
+      snapshot.unread.push(...(answer.unread ?? []).filter(isNew));
       Object.assign(snapshot.details, answer.details);
     }
-    for (const [{ unread }, count] of left)
-      unread.push({ what: `${count} more ${limit?.what}`, reason });
     return isFilled;
   };
 }
