@@ -137,14 +137,12 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
     forLastRequest(context),
     ...foreseenDeletions(context).map(({ type, object, request }): Part => {
       const isOwn = type === NAMESPACE_TYPE;
-      // Only an aggregated server knows whether it honours dry runs.
-      const isElsewhere = isAggregated(context, type);
       const isAsked = !isRead || guardsOf(context, request).length > 0;
       // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.
       const isKept = isOwn && protectedBecause(namespace.name) !== undefined;
-      const isTried = isServedHere && !isElsewhere && (isAsked || isKept);
+      const isTried = isServedHere && (isAsked || isKept);
       return {
-        samples: isOwn || isElsewhere ? [] : wantedInputs(context, held, type),
+        samples: isOwn ? [] : wantedInputs(context, held, type),
         places: serversAsked(context, request),
         deletions: isTried ? [{ type, object, key: typeName(type) }] : [],
       };

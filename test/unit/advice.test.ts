@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest';
-import { admissionResult } from '../../src/diagnose/admission/refusals.ts';
-import { contextOf } from '../../src/diagnose/context.ts';
+import { realRequest } from '../../src/diagnose/admission/guards.ts';
+import { refusalResult } from '../../src/diagnose/admission/refusals.ts';
+import { type Context, contextOf } from '../../src/diagnose/context.ts';
 import { classifyErrorText, isAdmissionError } from '../../src/diagnose/error-texts.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
 import { removalRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
+import { POD_TYPE } from '../../src/model/facts/metadata.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
 import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
@@ -168,14 +170,20 @@ const denial = (text: string) => {
   return error;
 };
 
+/** The remedies where the creation of an object in this namespace, or of a cluster-scoped one, is refused. */
+function remediesAgainst(context: Context, text: string, namespace: string): Remedy[] {
+  const type = { ...POD_TYPE, namespaced: namespace !== '' };
+  const request = realRequest(context, 'CREATE', type, { namespace, labels: {} });
+  return refusalResult(context, denial(text), request).remedies;
+}
+
 test.each([
-  [undefined, true],
   ['preview-s22', true],
   ['ops', false],
   ['', false],
 ])('this namespace is exempted from what refuses objects of %j: %s', (place, isExempted) => {
   const context = contextOf(readRecordedLook('S22').now);
-  const { remedies } = admissionResult(context, denial(DENIED), 'CREATE of pods', place);
+  const remedies = remediesAgainst(context, DENIED, place);
   const isExemption = ({ text }: Remedy): boolean => text.startsWith('Exempt this namespace');
   expect(remedies.some(isExemption)).toBe(isExempted);
 });
@@ -190,7 +198,7 @@ function answeredBy(webhook: string, message: string, matchExpressions: object[]
     } as never),
   );
   const text = `admission webhook "${webhook}" denied the request: ${message}`;
-  return admissionResult(contextOf(now), denial(text), 'DELETE of secrets').remedies;
+  return remediesAgainst(contextOf(now), text, now.namespace.name);
 }
 
 const OPT_OUT = { key: 'guards.acme.org/ignore', operator: 'DoesNotExist' };
@@ -228,7 +236,7 @@ test('a refusal of a policy engine that names no policy excludes none', () => {
 test('a refusal by a configuration that was not read is quoted, and leads to it', () => {
   const { now } = readRecordedLook('S22');
   now.cluster.validatingWebhooks = readOk([]);
-  const { remedies } = admissionResult(contextOf(now), denial(DENIED), 'DELETE of secrets');
+  const remedies = remediesAgainst(contextOf(now), DENIED, now.namespace.name);
   expect(remedies[0]?.text).toContain('"label team is required"');
   expect(remedies[1]).toMatchObject({
     text: expect.stringContaining('guard.example.com'),

@@ -48,10 +48,7 @@ const CEL = new Environment({
   .registerType('Unnamed', { ctor: Unnamed })
   .registerType('Nothing', { ctor: Nothing })
   .registerOperator('Partial == Partial', unknown)
-  .registerOperator('Partial == null', () => false)
-  .registerOperator('Nothing == null', () => true)
-  .registerOperator('Unnamed == string', () => false)
-  .registerOperator('Unnamed == Unnamed', () => true);
+  .registerOperator('Nothing == null', () => true);
 
 /** What may take long, since the text is the cluster's: `+` doubles, patterns backtrack, loops in loops multiply. */
 const COSTLY = /\+|\bmatches\b|\bcel\b/;

@@ -36,46 +36,26 @@ export interface Guard {
   webhook?: WebhookFacts;
   policy?: PolicyFacts;
   binding?: PolicyBindingFacts;
-  isMutating: boolean;
-  /** The parameters without which it denies would be deleted with this namespace. */
-  losesParameters: boolean;
-  /** The parts of a request that it reads and that a dry run of the gate has differently. */
-  looksAt: readonly string[];
-}
-
-export function bindingsOf({ now: { cluster } }: Context): PolicyBindingFacts[] {
-  return [...itemsIn(cluster.validatingPolicyBindings), ...itemsIn(cluster.mutatingPolicyBindings)];
 }
 
 export const everyGuard = remember((context: Context): Guard[] => {
-  const { cluster, forecast, namespace } = context.now;
-  const guardFrom = (text: string, own: Guard['own'], parts: Partial<Guard>): Guard => {
-    const source = 'configuration' in own ? own.configuration : own;
-    const place = parts.binding?.parametersIn;
-    return {
-      ...{ text, own, source, ...parts },
-      isMutating: source.kind.startsWith('Mutating'),
-      losesParameters: forecast !== undefined && (place === '' || place === namespace.name),
-      looksAt: [
-        ...(own.dependsOnUser ? ['who asks'] : []),
-        ...(own.dependsOnDryRun ? ['whether it is a dry run'] : []),
-        // During a deletion, a dry run sees what the real request sees.
-        ...(own.dependsOnDeletion && forecast ? ['whether something is being deleted'] : []),
-      ],
-    };
-  };
-  const webhooks = webhooksOf(context).map((webhook) => {
-    const { configuration, name } = webhook;
-    const text = `webhook ${name} of ${configuration.kind} ${configuration.name}`;
-    return guardFrom(text, webhook, { webhook });
+  const { cluster } = context.now;
+  const webhooks = webhooksOf(context).map((webhook): Guard => {
+    const { configuration: source, name } = webhook;
+    const text = `webhook ${name} of ${source.kind} ${source.name}`;
+    return { text, source, own: webhook, webhook };
   });
   const policies = [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
+  const bindings = [
+    ...itemsIn(cluster.validatingPolicyBindings),
+    ...itemsIn(cluster.mutatingPolicyBindings),
+  ];
   const bound = policies.flatMap((policy) =>
-    bindingsOf(context)
+    bindings
       .filter((binding) => binding.policy === policy.name)
-      .map((binding) => {
+      .map((binding): Guard => {
         const text = `policy ${policy.name}, bound by ${binding.name}`;
-        return guardFrom(text, policy, { policy, binding });
+        return { text, source: policy, own: policy, policy, binding };
       }),
   );
   return [...webhooks, ...bound];
@@ -98,8 +78,7 @@ export function isAsked({ binding, own }: Guard, request: AdmissionRequest): boo
       (names.length === 0 ||
         (!isOfMany && (object.name === undefined || names.includes(object.name)))),
   );
-  // A Namespace is selected by its own labels, other cluster-scoped objects by none (predicates/namespace/matcher.go).
-  const hasPlace = type.namespaced || /^namespaces(?:\/|$)/.test(typeName(type));
+  const hasPlace = namespaceOf(request) !== undefined;
   const selects = (all: readonly LabelRequirement[] = [], labels?: Record<string, string>) =>
     all.length === 0 || (labels && matchesLabels(all, labels));
   const isSelected = [own, ...(binding ? [binding] : [])].flatMap((one) => [
@@ -111,6 +90,12 @@ export function isAsked({ binding, own }: Guard, request: AdmissionRequest): boo
   const conditions = own.matchConditions ?? [];
   const results = [...isSelected, ...conditions.map((one) => evaluateCondition(one, request))];
   return results.includes(false) ? false : results.includes(undefined) ? undefined : true;
+}
+
+/** Returns the namespace that selectors look at: that of the object, a Namespace itself, or none (predicates/namespace/matcher.go). */
+export function namespaceOf({ object, type }: AdmissionRequest): string | undefined {
+  if (type.namespaced) return object.namespace;
+  return /^namespaces(?:\/|$)/.test(typeName(type)) ? object.name : undefined;
 }
 
 /** Returns the first validation that is false for the request; undefined: which one cannot be evaluated, or a webhook. */

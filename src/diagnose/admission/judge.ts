@@ -14,11 +14,11 @@ import {
   countsOf,
   detailOf,
   isAggregated,
+  isForeseen,
   itemsIn,
   listNames,
   listWords,
   type RuleResult,
-  resultId,
   typeName,
 } from '../context.ts';
 import {
@@ -29,7 +29,7 @@ import {
 } from '../error-texts.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, everyGuard, type Guard, guardsOf, isAsked, realRequest } from './guards.ts';
-import { deadWebhook, isErrorOf, refusalResult } from './refusals.ts';
+import { deadWebhook, guardOf, refusalResult } from './refusals.ts';
 
 export interface Judgement {
   results: RuleResult[];
@@ -42,28 +42,29 @@ export const UNDECIDED: Judgement = { results: [], questions: [] };
 /** Judges a request as it will be sent: by the answer to the dry run, dead webhooks (an answer shows only the first refusal), and expressions. */
 export function judgeAdmission(
   context: Context,
-  request: AdmissionRequest,
-  who: string,
-  trial: Trial | undefined,
+  { request, trial }: Pick<Step, 'request' | 'trial'>,
 ): Judgement {
-  const errors = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
-  const refusals = errors.filter(isAdmissionError);
-  const guards = everyGuard(context).filter(mayDeny);
-  const verdicts = guards.flatMap((guard): (RuleResult | string)[] => {
-    const refusal = refusals.find((one) => isErrorOf(context, one, guard, request));
-    const verdict = verdictOf(context, guard, request, who, refusal);
-    return typeof verdict === 'string' ? [`${guard.text} ${verdict}`] : verdict ? [verdict] : [];
+  const refusals = refusalsIn(trial).map((error) => {
+    return { error, by: guardOf(context, error, request) };
   });
-  const results = [
-    ...refusals
-      .filter((one) => !guards.some((guard) => isErrorOf(context, one, guard, request)))
-      .map((one) => refusalResult(context, one, request)),
-    ...verdicts.filter((verdict) => typeof verdict !== 'string'),
-  ];
+  const guards = everyGuard(context).filter(mayDeny);
+  const verdicts = guards.map((guard) => {
+    const refusal = refusals.find(({ by }) => by === guard)?.error;
+    return verdictOf(context, guard, request, refusal);
+  });
+  const others = refusals.filter(({ by }) => by === undefined || !guards.includes(by));
   return {
-    results: [...new Map(results.map((one) => [resultId(one), one])).values()],
+    results: [
+      ...others.map(({ error }) => refusalResult(context, error, request)),
+      ...verdicts.filter((verdict) => typeof verdict === 'object'),
+    ],
     questions: verdicts.filter((verdict) => typeof verdict === 'string'),
   };
+}
+
+function refusalsIn(trial: Trial | undefined): AdmissionError[] {
+  if (trial?.answer !== 'refused') return [];
+  return classifyErrorText(trial.message).filter(isAdmissionError);
 }
 
 /** Reports whether the guard can refuse anything: a binding that only warns or audits does not. */
@@ -76,44 +77,53 @@ function verdictOf(
   context: Context,
   guard: Guard,
   request: AdmissionRequest,
-  who: string,
   refusal: AdmissionError | undefined,
 ): RuleResult | string | undefined {
-  const { binding, looksAt, own, policy, webhook } = guard;
+  const { binding, own, policy, text, webhook } = guard;
   const asked = isAsked(guard, request);
-  const differs = `looks at ${listWords(looksAt)}`;
-  const toGate = refusal && `refused it to this gate: ${refusal.text}`;
+  const parts = partsThatDiffer(context, guard);
+  const toGate = refusal ? [`refused it to this gate: ${refusal.text}`] : [];
   if (refusal && isDoubtful(context, request, refusal)) {
-    return `refuses it now, and its message is about who asks or names what would be deleted as well: ${refusal.text}`;
+    return `${text} refuses it now, and its message is about who asks or names what would be deleted as well: ${refusal.text}`;
   }
   // A rule about a name is not asked about a collection, and its refusal may have hidden another one.
   if (asked === false) {
     const isExempt = isAsked({ ...guard, own: { ...own, matchConditions: [] } }, request) !== false;
-    return isExempt && looksAt.length > 0 ? undefined : toGate;
+    return refusal && !(isExempt && parts.length > 0) ? `${text} ${toGate}` : undefined;
   }
   const dead = webhook && deadWebhook(context, webhook, request);
   const unanswered = 'does not answer, and its match conditions could not be evaluated';
-  if (dead) return asked ? dead : unanswered;
-  if (refusal && (looksAt.length === 0 || (webhook && asked))) {
+  if (dead) return asked ? dead : `${text} ${unanswered}`;
+  if (refusal && (parts.length === 0 || (webhook && asked))) {
     return refusalResult(context, refusal, request);
   }
-  const loses = 'denies without its parameters, which are in this namespace';
-  // They are still there when the namespace itself is to be deleted.
-  const isLost = guard.losesParameters && request.type !== NAMESPACE_TYPE;
-  if (looksAt.length === 0) return isLost ? loses : undefined;
-  if (policy === undefined) return toGate ? `${differs}, and ${toGate}` : differs;
+  // They are still there when the deletion of the namespace itself is requested.
+  const mayLose = context.now.forecast !== undefined && request.type !== NAMESPACE_TYPE;
+  if (mayLose && ['', context.now.namespace.name].includes(binding?.parametersIn ?? '-')) {
+    return `${text} denies without its parameters, which are in this namespace`;
+  }
   const denial = denialOf(guard, request);
-  if (denial === 'none') return undefined;
-  if (!asked || !denial) return `${differs}, and its expressions could not be evaluated`;
-  return refusalResult(
-    context,
-    {
-      ...{ kind: 'policy-denied', policy: policy.name, binding: binding?.name },
-      message: denial.message || `expression ${denial.expression} is false for ${who}`,
-      text: `ValidatingAdmissionPolicy '${policy.name}': its expressions were evaluated for ${who}`,
-    },
-    request,
-  );
+  if (parts.length === 0 || denial === 'none') return undefined;
+  if (!policy || !asked || !denial) {
+    return `${text} ${[`looks at ${listWords(parts)}`, ...toGate].join(', and ')}`;
+  }
+  const { requester } = request;
+  const user = requester === 'unnamed' ? 'the user who deletes it' : requester?.username;
+  const who = user ?? 'its owner';
+  const message = denial.message || `expression ${denial.expression} is false for ${who}`;
+  const evaluated = `ValidatingAdmissionPolicy '${policy.name}': its expressions were evaluated for ${who}`;
+  const error = { kind: 'policy-denied', policy: policy.name, binding: binding?.name } as const;
+  return refusalResult(context, { ...error, message, text: evaluated }, request);
+}
+
+/** Returns the parts of a request that a guard reads and that a dry run of the gate has differently. */
+function partsThatDiffer({ now }: Context, { own }: Guard): string[] {
+  return [
+    ...(own.dependsOnUser ? ['who asks'] : []),
+    ...(own.dependsOnDryRun ? ['whether it is a dry run'] : []),
+    // During a deletion, a dry run sees what the real request sees.
+    ...(own.dependsOnDeletion && now.forecast ? ['whether something is being deleted'] : []),
+  ];
 }
 
 /** Words of a refusal that is about who asks, or about a deletion of the whole namespace. */
@@ -141,21 +151,24 @@ function isDoubtful(
 interface Step {
   type: ResourceType;
   object: Candidate & Pick<ObjectFacts, 'uid' | 'finalizers'>;
+  /** Objects that such requests are sent for. */
+  total: number;
   request: AdmissionRequest;
   trial: Trial | undefined;
 }
 
-/** Lists the deletion of one object of each type, and that of the namespace. */
+/** Lists the deletion of one object of each type, and that of the namespace. Aggregated servers decide by themselves. */
 export function foreseenDeletions(context: Context): Step[] {
   const { forecast, namespace } = context.now;
-  if (forecast === undefined) return [];
-  const inside = countsOf(forecast.present).flatMap(({ type, sample: object }) =>
-    object === undefined ? [] : { type, object },
+  const since = namespace.deletionTimestamp ?? '';
+  if (forecast === undefined || !isForeseen(context, { since })) return [];
+  const inside = countsOf(forecast.present).flatMap(({ type, sample: object, total }) =>
+    object === undefined || isAggregated(context, type) ? [] : { type, object, total },
   );
-  const own = { type: NAMESPACE_TYPE, object: { ...namespace, namespace: '' } };
-  return [...inside, own].map(({ type, object }) => {
-    const request = realRequest(context, 'DELETE', type, object);
-    return { type, object, request, trial: forecast.deletions[typeName(type)] };
+  const own = { type: NAMESPACE_TYPE, object: { ...namespace, namespace: '' }, total: 1 };
+  return [...inside, own].map((step) => {
+    const request = realRequest(context, 'DELETE', step.type, step.object);
+    return { ...step, request, trial: forecast.deletions[typeName(step.type)] };
   });
 }
 
@@ -165,22 +178,7 @@ export function lastStep(context: Context): Step {
   const object = { ...namespace, namespace: '' };
   const trial = trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
   const request = realRequest(context, 'UPDATE', FINALIZE, object);
-  return { type: FINALIZE, object, request, trial };
-}
-
-function judge(context: Context, { request, trial, type }: Step): Judgement {
-  const who = type === NAMESPACE_TYPE ? 'the user who deletes it' : 'the namespace controller';
-  return judgeAdmission(context, request, who, trial);
-}
-
-export function foreseenRefusals(context: Context): RuleResult[] {
-  return foreseenDeletions(context)
-    .filter(({ type }) => !isAggregated(context, type))
-    .flatMap((step) => judge(context, step).results);
-}
-
-export function refusalsOfLastRequest(context: Context): RuleResult[] {
-  return judge(context, lastStep(context)).results;
+  return { type: FINALIZE, object, total: 1, request, trial };
 }
 
 /** Longer than a deletion should take, in seconds. */
@@ -189,25 +187,14 @@ const LONG_GRACE = 3_600;
 
 /** Returns what a forecast could not try, and refusals of the gate's own requests, which prove nothing about other users. */
 export function openQuestions(context: Context): NotInspected[] {
-  const { forecast, namespace, takenAt } = context.now;
+  const { forecast } = context.now;
   if (forecast === undefined) return [];
-  const counts = countsOf(forecast.present);
-  const isRequested = namespace.deletionTimestamp !== takenAt;
   const steps = [...foreseenDeletions(context), lastStep(context)].flatMap((step) => {
     const { type } = step;
-    const isSettled = type !== FINALIZE && (isRequested || isAggregated(context, type));
-    const questions = isSettled ? [] : judge(context, step).questions;
     const what = `whether admission lets ${type === FINALIZE ? 'the namespace' : typeName(type)} be deleted`;
+    const { questions } = judgeAdmission(context, step);
     const reasons = [...untried(context, step), ...questions, ...otherObjects(context, step)];
-    return reasons.map((reason) => ({ what, reason }));
-  });
-  const slow = counts.flatMap(({ type, total }) => {
-    const trial = forecast.deletions[typeName(type)];
-    const seconds = trial?.answer === 'accepted' ? (trial.seconds ?? 0) : 0;
-    // The API server deletes one object after the other (apiserver, registry/store.go).
-    const reason = `admission takes ${seconds} s for each of ${total}, one after the other`;
-    const what = `whether ${typeName(type)} are deleted in time`;
-    return seconds * total < LONG_SECONDS ? [] : { what, reason };
+    return [...reasons.map((reason) => ({ what, reason })), ...slowness(step)];
   });
   const pods = itemsIn(forecast.present.pods)
     .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod))
@@ -217,22 +204,28 @@ export function openQuestions(context: Context): NotInspected[] {
       reason: `its grace period is ${formatDuration(1_000 * graceSeconds)}`,
     }));
   // Held objects with more names in their specs than were compared with the objects of the namespace.
-  const cut = counts
+  const cut = countsOf(forecast.present)
     .flatMap(({ guarded }) => guarded.flatMap(({ examples }) => examples))
     .filter((object) => detailOf(context, object)?.hasMoreNames)
     .map(({ kind, name }) => ({
       what: `whether ${kind} ${name} names what its owner needs`,
       reason: 'it is too large: only a part of its names was compared',
     }));
-  return [...steps, ...slow, ...pods, ...cut];
+  return [...steps, ...pods, ...cut];
+}
+
+/** The API server deletes one object after the other (apiserver, registry/store.go). */
+function slowness({ total, trial, type }: Step): NotInspected[] {
+  const seconds = trial?.answer === 'accepted' ? (trial.seconds ?? 0) : 0;
+  const reason = `admission takes ${seconds} s for each of ${total}, one after the other`;
+  const what = `whether ${typeName(type)} are deleted in time`;
+  return seconds * total < LONG_SECONDS ? [] : [{ what, reason }];
 }
 
 /** Returns why a request could not be tried, with the guards that would decide, and the rule to add. */
 function untried(context: Context, { request, trial, type }: Step): string[] {
-  if (trial?.answer !== 'unknown' && trial?.answer !== 'refused') return [];
   // A refusal is a finding. An answer about dry runs alone leaves the question open.
-  const isRefusal = classifyErrorText(trial.message).some(isAdmissionError);
-  if (trial.answer === 'refused' && isRefusal) return [];
+  if (trial === undefined || !('message' in trial) || refusalsIn(trial).length > 0) return [];
   const asked = guardsOf(context, request);
   const remedy =
     type === FINALIZE
@@ -243,9 +236,7 @@ function untried(context: Context, { request, trial, type }: Step): string[] {
 }
 
 /** Returns the guards that may decide otherwise about the objects of the type that were not tried. */
-function otherObjects(context: Context, { request, type }: Step): string[] {
-  const counts = countsOf(context.now.forecast?.present ?? { content: [] });
-  const total = counts.find((one) => typeName(one.type) === typeName(type))?.total ?? 0;
+function otherObjects(context: Context, { request, total }: Step): string[] {
   const any = { ...request, object: { namespace: request.object.namespace } };
   return (total < 2 ? [] : guardsOf(context, any))
     .filter((guard) => mayDeny(guard) && isSelective(guard) && denialOf(guard, any) !== 'none')
@@ -255,9 +246,6 @@ function otherObjects(context: Context, { request, type }: Step): string[] {
 /** Reports whether the decision of the guard about a deletion depends on the object; `object` is null then. */
 function isSelective({ binding, own, policy }: Guard): boolean {
   const expressions = [own.matchConditions, policy?.validations, policy?.variables];
-  return (
-    [own, binding].some((one) => (one?.objectSelector ?? []).length > 0) ||
-    own.rules.some(({ resourceNames }) => resourceNames.length > 0) ||
-    JSON.stringify(expressions).includes('oldObject')
-  );
+  const selectors = [own.objectSelector, binding?.objectSelector ?? []];
+  return selectors.flat().length > 0 || JSON.stringify(expressions).includes('oldObject');
 }

@@ -16,17 +16,17 @@ import {
   serviceText,
   shortQuote,
   typeName,
-  webhooksOf,
 } from '../context.ts';
 import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import {
-  bindingsOf,
+  everyGuard,
   type Guard,
   guardsOf,
   isAsked,
   matchesLabels,
   matchesRule,
+  namespaceOf,
   realRequest,
 } from './guards.ts';
 
@@ -34,66 +34,43 @@ import {
 
 const API = 'admissionregistration.k8s.io/v1';
 
+function requestText({ operation, type }: AdmissionRequest): string {
+  return `${operation} of ${typeName(type)}`;
+}
+
+/** Returns the finding for a refusal. `does`: what the request does, if more is known than its type. */
 export function refusalResult(
   context: Context,
   error: AdmissionError,
   request: AdmissionRequest,
+  does = requestText(request),
 ): RuleResult {
-  // Selectors of namespaces are asked about a Namespace itself, but about no other cluster-scoped object.
-  const { object, type } = request;
-  const place = typeName(type) === 'namespaces' ? undefined : object.namespace;
-  return admissionResult(context, error, request, place);
+  const guard = guardOf(context, error, request);
+  if (error.kind === 'webhook-unreachable') {
+    return unreachableWebhook(context, error, does, guard?.webhook);
+  }
+  return denied(error, does, guard, exemption(context, request, guard));
 }
 
-function requestText(request: AdmissionRequest | string): string {
-  return typeof request === 'string'
-    ? request
-    : `${request.operation} of ${typeName(request.type)}`;
-}
-
-/** Returns the finding for a refusal. `place`: the namespace of the object, empty for a cluster-scoped one. */
-export function admissionResult(
+/** Finds the guard that an error names; among several webhooks of one name by the Service in the error, then by what they are asked about. */
+export function guardOf(
   context: Context,
   error: AdmissionError,
-  request: AdmissionRequest | string,
-  place = context.now.namespace.name,
-): RuleResult {
-  const does = requestText(request);
-  const known = typeof request === 'string' ? undefined : request;
-  const webhook = error.kind === 'policy-denied' ? undefined : findWebhook(context, error, known);
-  return error.kind === 'webhook-unreachable'
-    ? unreachableWebhook(context, error, does, webhook)
-    : denied(context, error, does, isInside(context, place), webhook);
-}
-
-/** Finds a webhook by its name, and among several of one name by the Service in the error, then by what they are asked about. */
-function findWebhook(
-  context: Context,
-  error: Exclude<AdmissionError, { kind: 'policy-denied' }>,
-  request?: AdmissionRequest,
-): WebhookFacts | undefined {
-  const named = webhooksOf(context).filter(({ name }) => name === error.webhook);
+  request: AdmissionRequest,
+): Guard | undefined {
+  const isNamed = ({ binding, policy, webhook }: Guard): boolean =>
+    error.kind === 'policy-denied'
+      ? policy?.name === error.policy && [undefined, binding?.name].includes(error.binding)
+      : webhook?.name === error.webhook;
+  const named = everyGuard(context).filter(isNamed);
   const called = 'service' in error && error.service ? serviceText(error.service) : undefined;
-  const asked = request ? guardsOf(context, request).map(({ webhook }) => webhook) : [];
+  const { labels } = context.now.namespace;
   return (
-    named.find(({ service }) => service !== undefined && serviceText(service) === called) ??
-    named.find((one) => asked.includes(one)) ??
-    named.find((one) => matchesLabels(one.namespaceSelector, context.now.namespace.labels)) ??
+    named.find(({ webhook }) => webhook?.service && serviceText(webhook.service) === called) ??
+    named.find((one) => isAsked(one, request) !== false) ??
+    named.find(({ own }) => matchesLabels(own.namespaceSelector, labels)) ??
     named[0]
   );
-}
-
-export function isErrorOf(
-  context: Context,
-  error: AdmissionError,
-  { binding, policy, webhook }: Guard,
-  request: AdmissionRequest,
-): boolean {
-  if (error.kind !== 'policy-denied') {
-    return webhook !== undefined && webhook === findWebhook(context, error, request);
-  }
-  const bound = error.binding ?? binding?.name;
-  return policy?.name === error.policy && binding?.name === bound;
 }
 
 /** Returns the configuration of a webhook, or the webhook alone: its name does not show the kind of configuration. */
@@ -163,11 +140,10 @@ function unreachableWebhook(
 
 /** Returns the webhooks that are certain to refuse a request: they are asked, fail closed, and nothing is behind their Service. */
 export function deadWebhooks(context: Context, request: AdmissionRequest): RuleResult[] {
-  return guardsOf(context, request).flatMap((guard) =>
-    guard.webhook && isAsked(guard, request)
-      ? (deadWebhook(context, guard.webhook, request) ?? [])
-      : [],
-  );
+  return everyGuard(context).flatMap((guard) => {
+    const dead = guard.webhook && deadWebhook(context, guard.webhook, request);
+    return dead && isAsked(guard, request) ? dead : [];
+  });
 }
 
 /** Returns the finding for a webhook that fails closed and has nothing behind its Service; undefined for any other. */
@@ -185,25 +161,22 @@ export function deadWebhook(
   return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, does, webhook);
 }
 
-/** Returns the finding about a webhook or policy that says no; outside of this namespace, its exemption is of no use. */
+/** Returns the finding about a webhook or policy that says no. */
 function denied(
-  context: Context,
   error: ErrorOf<'webhook-denied' | 'policy-denied'>,
   request: string,
-  isHere: boolean,
-  webhook: WebhookFacts | undefined,
+  guard: Guard | undefined,
+  own: Omit<Remedy, 'role'> | undefined,
 ): RuleResult {
   const isPolicy = error.kind === 'policy-denied';
-  const binding = bindingsOf(context).find(({ name }) => isPolicy && name === error.binding);
   const kind = `${/\bValidatingAdmissionPolicy '/.test(error.text) ? 'Validating' : 'Mutating'}AdmissionPolicy`;
   const subject = isPolicy
     ? { apiVersion: API, kind, name: error.policy }
-    : configurationSubject(webhook, error.webhook);
+    : configurationSubject(guard?.webhook, error.webhook);
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
   const isEngine = !isPolicy && ENGINE.test(error.webhook) && NAMES_POLICY.test(words);
-  const own = isHere ? exemption(context, webhook, binding, kind) : undefined;
   const exempt = isEngine ? EXCLUDE : own;
   const asks = { text: `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"` };
   return {
@@ -227,32 +200,31 @@ const EXCLUDE = {
   risk: 'it no longer checks anything in this namespace',
 };
 
-/** Returns the remedy to exempt this namespace from a webhook, or from the binding of a policy of this kind. */
+/** Returns the remedy to exempt this namespace from a guard; outside of the namespace it is of no use. */
 function exemption(
-  { now: { namespace } }: Context,
-  webhook: WebhookFacts | undefined,
-  binding: Guard['binding'],
-  policyKind: string,
+  context: Context,
+  request: AdmissionRequest,
+  { binding, source, webhook }: Partial<Guard> = {},
 ): Omit<Remedy, 'role'> | undefined {
-  const { name = '', namespaceSelector = [] } = webhook ?? binding ?? {};
-  if (name === '') return undefined;
+  const selecting = webhook ?? binding;
+  if (selecting === undefined || !isInside(context, namespaceOf(request))) return undefined;
+  const { name, namespaceSelector } = selecting;
   // matchLabels become expressions, so nothing is lost.
   const matchExpressions = [
     ...namespaceSelector,
-    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [namespace.name] },
+    { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [context.now.namespace.name] },
   ].map(({ values, ...rest }) => (values.length === 0 ? rest : { ...rest, values }));
   const risk = `the ${webhook ? 'webhook' : 'policy'} no longer checks anything in this namespace: what it refused is carried out, deletions included`;
   if (webhook) {
-    const { kind, name: configuration } = webhook.configuration;
     const path = `/webhooks/${webhook.index}/namespaceSelector`;
-    const text = `Exempt this namespace from webhook ${name} of ${kind} ${configuration}`;
+    const text = `Exempt this namespace from webhook ${name} of ${source?.kind} ${source?.name}`;
     const command = patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } });
     return { text, command, risk };
   }
   // A merge patch keeps labels that are not named: expressions replace all of them.
   const selector = { matchLabels: null, matchExpressions };
   const merge = JSON.stringify({ spec: { matchResources: { namespaceSelector: selector } } });
-  const target = objectArgs({ kind: `${policyKind}Binding`, name });
+  const target = objectArgs({ kind: `${source?.kind}Binding`, name });
   const command = kubectl('patch', ...target, '--type=merge', '-p', merge);
   return { text: `Exempt this namespace from binding ${name}`, command, risk };
 }
@@ -274,10 +246,11 @@ export function mutatingResults(
   does: string,
 ): RuleResult[] {
   const request = realRequest(context, 'UPDATE', type, object);
-  const guards = guardsOf(context, request).filter(({ isMutating }) => isMutating);
-  const isHere = isInside(context, object.namespace);
+  const guards = guardsOf(context, request).filter(({ source }) =>
+    source.kind.startsWith('Mutating'),
+  );
   return guards.map((guard) => {
-    const { binding, own, source, text, webhook } = guard;
+    const { own, source, text, webhook } = guard;
     const isCertain = guards.length === 1 && isAsked(guard, request) === true;
     const place = webhook ? `/webhooks/${webhook.index}` : '/spec/matchConstraints';
     const rules = webhook ? 'rules' : 'resourceRules';
@@ -292,18 +265,17 @@ export function mutatingResults(
       command: webhook ? patchWebhook(webhook, ...patch) : patchCommand(objectArgs(source), patch),
       risk: 'it no longer changes objects that are updated, in the whole cluster',
     };
-    const exempt = isHere ? exemption(context, webhook, binding, source.kind) : undefined;
-    const [first, second] = [patch.length > 0 ? limit : undefined, exempt].filter(Boolean);
+    const ways = [
+      ...(patch.length > 0 ? [limit] : []),
+      exemption(context, request, guard) ?? [],
+    ].flat();
     return {
       code: 'admission-denied',
       subject: { apiVersion: API, kind: source.kind, name: source.name },
       message: `${isCertain ? 'most likely' : 'may be what'} ${does}`,
       evidence: [`admission asks ${text} about ${requestText(request)}`],
       certainty: isCertain ? 'likely' : 'unknown',
-      remedies: [
-        ...(first ? [withRole('now', first)] : []),
-        ...(second ? [withRole('or', second)] : []),
-      ],
+      remedies: ways.map((way, index) => withRole(index === 0 ? 'now' : 'or', way)),
     };
   });
 }

@@ -1,10 +1,11 @@
 import { formatDuration } from '../../base/time.ts';
+import { POD_TYPE } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
-import { admissionResult, refusalResult } from '../admission/refusals.ts';
+import { refusalResult } from '../admission/refusals.ts';
 import { podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -169,9 +170,10 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
     events.find(({ regarding }) => regarding.uid === uid);
   const said = denied?.message ?? troubles[0];
   const why = said && shortQuote(said);
+  const created = realRequest(context, 'CREATE', POD_TYPE, { namespace, labels: actor.podLabels });
   const causes = classifyErrorText(denied?.message ?? '')
     .filter(isAdmissionError)
-    .map((error) => admissionResult(context, error, `CREATE of pods of ${who}`, namespace));
+    .map((error) => refusalResult(context, error, created, `CREATE of pods of ${who}`));
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
   const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`;
   const isTold = causes.length > 0;

@@ -3,7 +3,6 @@ import { CLAIM_PROTECTION } from '../../model/facts/metadata.ts';
 import { isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { NodeFacts, ObjectFacts, PodFacts, Snapshot, Wanted } from '../../model/snapshot.ts';
-import { admissionResult } from '../admission/refusals.ts';
 import {
   kubectl,
   lookRemedy,
@@ -31,6 +30,7 @@ import { isAdmissionError } from '../error-texts.ts';
 import { isKubeletSilent } from '../movement.ts';
 import { remember } from '../remember.ts';
 import { kubeletTrouble, wantedAgents } from './kubelet.ts';
+import { refusalOfContent } from './types.ts';
 
 export function terminatingPods({ now }: Context): PodFacts[] {
   return itemsIn(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
@@ -242,7 +242,7 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refusals = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
-    .map((error) => resultId(admissionResult(context, error, 'DELETE of pods')));
+    .map((error) => resultId(refusalOfContent(context, error)));
   return [
     {
       code: 'volume-in-use',

@@ -1,8 +1,8 @@
-import { FINALIZE } from '../../model/facts/metadata.ts';
+import { FINALIZE, POD_TYPE } from '../../model/facts/metadata.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { realRequest } from '../admission/guards.ts';
-import { foreseenRefusals, refusalsOfLastRequest } from '../admission/judge.ts';
-import { admissionResult, deadWebhooks } from '../admission/refusals.ts';
+import { foreseenDeletions, judgeAdmission, lastStep } from '../admission/judge.ts';
+import { deadWebhooks, refusalResult } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
 import {
   kubectl,
@@ -61,7 +61,7 @@ export function failingTypes(context: Context): RuleResult[] {
   ];
   const foreseen = isForeseen(context, { since: namespace.deletionTimestamp ?? '' })
     ? [
-        ...foreseenRefusals(context),
+        ...foreseenDeletions(context).flatMap((step) => judgeAdmission(context, step).results),
         ...foreseenConversions(context),
         ...content.flatMap(({ type }) =>
           isAggregated(context, type) ? [] : missingRule(context, type, 'deletecollection'),
@@ -74,9 +74,10 @@ export function failingTypes(context: Context): RuleResult[] {
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  return [...missingRule(context, FINALIZE, 'update'), ...refusalsOfLastRequest(context)].map(
-    (result) => ({ ...result, blocksNamespace: true }),
-  );
+  return [
+    ...missingRule(context, FINALIZE, 'update'),
+    ...judgeAdmission(context, lastStep(context)).results,
+  ].map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -132,13 +133,21 @@ function errorResults(context: Context, error: ContentError, listed?: ResourceTy
 function refusedDeletions(context: Context, error: AdmissionError): RuleResult[] {
   // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
   if (suspectTypes(context).length === 0 && isContentRead(context.now)) return [];
-  const told = admissionResult(context, error, 'DELETE of its content');
+  const told = refusalOfContent(context, error);
   // An answer shows only the first refusal.
   const dead = countsOf(context.now).flatMap(({ type, sample }) =>
     sample ? deadWebhooks(context, realRequest(context, 'DELETE', type, sample)) : [],
   );
   // The request of the namespace controller itself is refused, so this is proven.
   return [{ ...told, certainty: told.certainty && 'proven' }, ...dead];
+}
+
+/** Returns the finding for a refusal that does not say which object it is about. */
+export function refusalOfContent(context: Context, error: AdmissionError): RuleResult {
+  const { type = POD_TYPE, sample } = suspectTypes(context)[0] ?? {};
+  const object = sample ?? { namespace: context.now.namespace.name, labels: {} };
+  const request = realRequest(context, 'DELETE', type, object);
+  return refusalResult(context, error, request, 'DELETE of its content');
 }
 
 /** Returns types with objects that an error without a name can be about. An extension API comes first: its backend has texts of its own. */
