@@ -28,6 +28,7 @@ import {
   webhooksOf,
   withService,
 } from './context.ts';
+import { objectDetail } from './detail.ts';
 import { placesOfRoles } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';
 import {
@@ -47,7 +48,7 @@ import { isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
 import { namedOutside } from './waits.ts';
 
-type Part = Partial<Wanted>;
+type Part = Partial<Omit<Wanted, 'parseDetail'>>;
 
 /** Sources that show which programs exist, whether Kubernetes' own controllers work, and what refuses their requests. */
 const BASIS = [
@@ -72,6 +73,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
     ...{ definitions: all('definitions'), details: all('details'), partners: all('partners') },
     ...{ trials: all('trials'), deletions: all('deletions'), samples: all('samples') },
     logs: all('logs'),
+    parseDetail: objectDetail,
   };
 }
 

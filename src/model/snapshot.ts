@@ -5,7 +5,7 @@ import type {
   NodeFacts,
   RoleFacts,
 } from './facts/cluster.ts';
-import type { ObjectDetail, Reference } from './facts/detail.ts';
+import type { DetailParser, ObjectDetail, Reference } from './facts/detail.ts';
 import type { NamespaceFacts, ObjectFacts, ResourceType } from './facts/metadata.ts';
 import type { PodFacts, WorkloadFacts } from './facts/workloads.ts';
 import type { NotInspected } from './finding.ts';
@@ -149,6 +149,8 @@ export interface Wanted {
   definitions: string[];
   details: { type: ResourceType; object: ObjectFacts }[];
   partners: { type: ResourceType; namespace: string | undefined; name: string }[];
+  /** For `details` and `partners`. */
+  parseDetail: DetailParser;
   /** Removals to send as dry runs; never for aggregated types, whose servers may ignore `dryRun`. */
   trials: {
     /** `namespaces/finalize` stands for the last request of the namespace controller. */

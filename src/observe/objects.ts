@@ -1,7 +1,7 @@
 import { type JsonObject, recordAt, stringAt, valueAt } from '../base/json.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath } from '../kubernetes/paths.ts';
-import { type ObjectDetail, objectDetail } from '../model/facts/detail.ts';
+import type { ObjectDetail } from '../model/facts/detail.ts';
 import { type ObjectFacts, objectFacts, typeName } from '../model/facts/metadata.ts';
 import { type Read, readFailed, readOk } from '../model/read.ts';
 import { partnerKey, type SampleFound, type Wanted, type WantedSample } from '../model/snapshot.ts';
@@ -22,7 +22,9 @@ import {
 const MAX_DETAILED = 1_000;
 const GONE = readFailed({ kind: 'not-found', message: 'it was deleted meanwhile' });
 
-type Detailed = Wanted['details'][number];
+type WithParser<Item> = Item & Pick<Wanted, 'parseDetail'>;
+type Detailed = WithParser<Wanted['details'][number]>;
+type Partner = Wanted['partners'][number];
 
 /** By UID; one list for each type. */
 export async function readDetails(
@@ -31,15 +33,15 @@ export async function readDetails(
 ): Promise<Map<string, Gathered<Read<ObjectDetail>>>> {
   const answers = new Map<string, Gathered<Read<ObjectDetail>>>();
   const wanted = new Set(items.map(({ object }) => object.uid));
-  const add = (item: JsonObject): void => {
-    const uid = stringAt(item, 'metadata', 'uid') ?? '';
-    if (wanted.has(uid)) answers.set(uid, { value: readOk(objectDetail(item)) });
-  };
-  // An object that is in two lists is kept once.
-  const begin = () => ({ add, kept: true });
   const groups = Map.groupBy(items, ({ type }) => typeName(type));
   await inParallel([...groups.values()], async (group) => {
-    const [{ type }] = group as [Detailed];
+    const [{ type, parseDetail }] = group as [Detailed];
+    const add = (item: JsonObject): void => {
+      const uid = stringAt(item, 'metadata', 'uid') ?? '';
+      if (wanted.has(uid)) answers.set(uid, { value: readOk(parseDetail(item)) });
+    };
+    // An object that is in two lists is kept once.
+    const begin = () => ({ add, kept: true });
     const places = Map.groupBy(group, ({ object }) => object.namespace);
     const ends = await listIn(type, [...places.keys()], begin, { maxItems: MAX_DETAILED }, deps);
     for (const [namespace, end] of ends) {
@@ -56,12 +58,12 @@ export async function readDetails(
 
 /** Reads an object outside of the namespace; `undefined` if it does not exist. */
 export async function readPartner(
-  { type, namespace, name }: Wanted['partners'][number],
+  { type, namespace, name, parseDetail }: WithParser<Partner>,
   { api, signal }: Reading,
 ): Promise<Gathered<Read<ObjectFacts | undefined>>> {
   const begin = collectItems((item) => ({
     facts: objectFacts(item, type),
-    detail: objectDetail(item),
+    detail: parseDetail(item),
   }));
   const end = await api.list(collectionPath(type, namespace), begin, {
     ...{ signal, fieldSelector: `metadata.name=${name}`, maxItems: 1 },
@@ -80,7 +82,7 @@ const UNSELECTED = readFailed({
   ...{ kind: 'unreadable', message: 'the server does not select objects by name' },
 });
 
-export function partnerId({ type, namespace, name }: Wanted['partners'][number]): string {
+export function partnerId({ type, namespace, name }: Partner): string {
   return partnerKey({ ...type, namespace, name });
 }
 

@@ -210,13 +210,13 @@ function partsOf(
       readOne: (name: string) => readNamed(CRD, name, 'CRD', definitionDetail, deps),
     }),
     fillerOf({
-      wants: ({ details }) => details,
+      wants: ({ details, parseDetail }) => details.map((one) => ({ ...one, parseDetail })),
       idOf: ({ object }) => object.uid,
       placeOf: ({ details }) => details,
       readAll: (items) => readDetails(items, deps),
     }),
     fillerOf({
-      wants: ({ partners }) => partners,
+      wants: ({ partners, parseDetail }) => partners.map((one) => ({ ...one, parseDetail })),
       idOf: partnerId,
       placeOf: ({ partners }) => partners,
       readOne: (item) => readPartner(item, deps),

@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/base/time.ts';
+import { objectDetail } from '../../src/diagnose/detail.ts';
 import { examine } from '../../src/gate/examine.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
@@ -121,7 +122,7 @@ describe('an extension API server', () => {
       fold.add({ metadata: { name: 'another', namespace: 'a', uid: '1' } });
       return readOk({ kept: fold.kept, complete: false });
     };
-    const wanted = { type: WIDGETS, namespace: 'a', name: 'db' };
+    const wanted = { type: WIDGETS, namespace: 'a', name: 'db', parseDetail: objectDetail };
     const { value, unread } = await readPartner(wanted, {
       api: cluster,
       signal: given.cancel.signal,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { objectDetail } from '../../src/diagnose/detail.ts';
 import { namespacePath } from '../../src/kubernetes/paths.ts';
 import { namespaceFacts } from '../../src/model/facts/metadata.ts';
 import type { LogSource, Snapshot, Wanted } from '../../src/model/snapshot.ts';
@@ -19,6 +20,7 @@ async function look(isAllowed: boolean) {
       ...{ cluster: [], places: [], nodes: [], definitions: [], details: [], partners: [] },
       ...{ behind: [], trials: [], deletions: [] },
       logs: [SOURCE],
+      parseDetail: objectDetail,
     };
   };
   const facts = ['one', 'two'].map((name) => namespaceFacts(cluster.peek(namespacePath(name))));

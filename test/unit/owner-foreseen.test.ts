@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
+import { objectDetail } from '../../src/diagnose/detail.ts';
 import { needsOfOwner, wantedInputs } from '../../src/diagnose/owner/needs.ts';
 import { forecastOf } from '../../src/forecast/outcome.ts';
 import { foresee } from '../../src/forecast/predict.ts';
-import { objectDetail } from '../../src/model/facts/detail.ts';
 import { readOk } from '../../src/model/read.ts';
 import { partnerKey, type ResourceType } from '../../src/model/snapshot.ts';
 import { type Change, deployment, listed, named } from './changes.ts';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { contextOf } from '../../src/diagnose/context.ts';
+import { objectDetail } from '../../src/diagnose/detail.ts';
 import { finalizerDomain } from '../../src/diagnose/owner/held.ts';
 import { escapeRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { pausedBy, protectionsOf } from '../../src/diagnose/owner/settings.ts';
@@ -9,7 +10,6 @@ import {
   statusTexts,
   troublesOf,
 } from '../../src/diagnose/owner/statements.ts';
-import { objectDetail } from '../../src/model/facts/detail.ts';
 import { forbidsDeletion } from '../../src/model/facts/metadata.ts';
 import { readOk } from '../../src/model/read.ts';
 import { expectPairs } from '../stub/pairs.ts';

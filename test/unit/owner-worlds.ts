@@ -1,7 +1,7 @@
 import fc from 'fast-check';
+import { objectDetail } from '../../src/diagnose/detail.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { webhookFacts } from '../../src/model/facts/admission.ts';
-import { objectDetail } from '../../src/model/facts/detail.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type {
   BindingFacts,

@@ -1,6 +1,5 @@
 import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
-import { canName } from '../../model/facts/detail.ts';
 import { serviceAddresses } from '../../model/facts/programs.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import {
@@ -29,6 +28,7 @@ import {
   valueIn,
   willBeDeleted,
 } from '../context.ts';
+import { canName } from '../detail.ts';
 import type { ContentError } from '../error-texts.ts';
 import { type Account, departedGrant } from '../rights.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';

@@ -1,8 +1,8 @@
-import { LAST_WORDS_MS } from '../../model/facts/detail.ts';
 import type { Condition, EventFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import { type Context, detailOf, eventsAbout, typesOf } from '../context.ts';
+import { LAST_WORDS_MS } from '../detail.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
 import type { Held } from './held.ts';
 import { currentLogLines } from './logs.ts';

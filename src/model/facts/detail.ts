@@ -1,19 +1,37 @@
-import {
-  isObject,
-  type Json,
-  type JsonObject,
-  numberAt,
-  parseObject,
-  recordAt,
-  stringAt,
-  valueAt,
-} from '../../base/json.ts';
-import { escapeForRegExp, shorten, upperFirst } from '../../base/text.ts';
-import { conditionsOf, forbidsDeletion, groupOf, shortAnnotations } from './metadata.ts';
-import { labelRequirements, MAX_MESSAGE_CHARS } from './shape.ts';
+import type { JsonObject } from '../../base/json.ts';
+import type { Condition } from './metadata.ts';
+import type { LabelRequirement } from './shape.ts';
 
-type Detail = ReturnType<typeof objectDetail>;
-export type ObjectDetail = Pick<Detail, 'conditions' | 'texts' | 'references'> & Partial<Detail>;
+/** Reads status, conditions and references of an object of any type. By which conventions, the diagnosis knows. */
+export type DetailParser = (object: JsonObject) => ObjectDetail;
+
+export interface ObjectDetail {
+  conditions: Condition[];
+  observedGeneration?: number | undefined;
+  /** Texts of the status that may contain an error: `message`, `reason`, `error`, `lastError`. */
+  texts: string[];
+  /** Those of `texts` that the status itself calls errors, by the name of their field or by a failed state beside them. */
+  errors?: string[];
+  /** Sentences in other fields. */
+  sentences?: string[];
+  /** States that are not healthy, and the text beside them: `phase: Suspended (the licence has expired)`. */
+  unhealthy?: string[];
+  /** Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`. */
+  endedAt?: string | undefined;
+  references: Reference[];
+  /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
+  nodes?: string[];
+  /** What may be the name of an object. */
+  names?: { field: string; name: string; kind?: string }[];
+  hasMoreNames?: boolean;
+  selectors?: { field: string; requirements: LabelRequirement[] }[];
+  /** Options that the first two levels of its spec or an annotation set: `spec.cleanPolicy=Delete`. */
+  settings?: string[];
+  /** Fields of its spec that forbid its deletion: `spec.lifecycle.preventDestroy: true`. */
+  protections?: string[];
+  /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
+  templates?: string[];
+}
 
 /** A reference to another object. Without a namespace the object is cluster-scoped or in the same namespace. */
 export interface Reference {
@@ -28,284 +46,4 @@ export interface Reference {
   isMade?: boolean | undefined;
   /** The field is an address, by which a program calls the Service. */
   isAddress?: boolean;
-}
-
-/** A field of the object, with the object or list that it is in. */
-interface Place {
-  field: string;
-  key: string;
-  value: Json;
-  beside?: Json;
-}
-
-const MAX_PLACES = 20_000;
-const MAX_NAMES = 500;
-const MAX_REFERENCES = 20;
-const MAX_SETTINGS = 200;
-const MAX_TEXTS = 10;
-
-/** Reads status, conditions and references of a held object by conventions: its type is not known. */
-export function objectDetail(object: JsonObject) {
-  const { name = '', namespace } = recordAt(object, 'metadata');
-  const spec = placesIn('spec', object['spec']);
-  const status = placesIn('status', object['status']);
-  const annotations = shortAnnotations(object).map(([key, value]): Place => {
-    return { field: `metadata.annotations[${key}]`, key: '', value };
-  });
-  const places = [...spec, ...status];
-  const names = [...places, ...annotations].flatMap((place) => namesIn(place, name, namespace));
-  return {
-    conditions: conditionsOf(object),
-    observedGeneration: numberAt(object, 'status', 'observedGeneration'),
-    ...textsIn(object, status),
-    /** Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`. */
-    endedAt: endOf(object),
-    references: [
-      ...places.flatMap(referencesIn),
-      ...(namespace === undefined ? [] : servicesIn(spec, namespace)),
-    ].slice(0, MAX_REFERENCES),
-    /** Nodes that its spec or status names: `spec.nodeID`, `status.ownerID` (CSI drivers, Longhorn). */
-    nodes: most(places.flatMap(({ key, value }) => (NODE.test(key) ? textOf(value) : []))),
-    names: names.slice(0, MAX_NAMES),
-    hasMoreNames: names.length > MAX_NAMES || places.length > MAX_PLACES,
-    selectors: spec.flatMap(({ field, key, value }) => {
-      const requirements = SELECTOR.test(key) ? labelRequirements(value) : [];
-      return requirements.length > 0 ? [{ field, requirements }] : [];
-    }),
-    /** Options that the first two levels of its spec or an annotation set: `spec.cleanPolicy=Delete`. */
-    settings: [...spec.filter(isShort), ...annotations]
-      .flatMap(({ field, value }) => (isSetting(value) ? [`${field}=${value}`] : []))
-      .slice(0, MAX_SETTINGS),
-    /** Fields of its spec that forbid its deletion: `spec.lifecycle.preventDestroy: true`. */
-    protections: most(
-      spec.flatMap(({ field, key, value }) =>
-        forbidsDeletion(key, `${value}`) ? [`${field}: ${value}`] : [],
-      ),
-    ),
-    /** Fields of its spec that contain a template for a Pod or Job in which its controller works. */
-    templates: most(spec.flatMap(({ field, key }) => (TASK_TEMPLATE.test(key) ? [field] : []))),
-  };
-}
-
-/** Returns all fields in a part of the object, those of the upper levels first. */
-function placesIn(part: string, value: Json = null): Place[] {
-  const places: Place[] = [{ field: part, key: '', value }];
-  // The list grows while it is read.
-  for (const { field, value: beside } of places) {
-    if (places.length > MAX_PLACES) break;
-    const isList = Array.isArray(beside);
-    for (const [key, item = null] of Object.entries(isList || isObject(beside) ? beside : {})) {
-      const own = isList ? { field: `${field}[]`, key: '' } : { field: `${field}.${key}`, key };
-      places.push({ ...own, value: item, beside });
-    }
-  }
-  return places.slice(1);
-}
-
-const textOf = (value: Json): string[] => (typeof value === 'string' ? [value] : []);
-
-/** Returns the first different texts, cut where they are long. */
-function most(texts: readonly string[]): string[] {
-  const short = texts.map((text) => shorten(text, MAX_MESSAGE_CHARS)).filter(Boolean);
-  return [...new Set(short)].slice(0, MAX_TEXTS);
-}
-
-const ENDED = /^(?:completion|completed|finish|finished|end|ended)(?:time|timestamp|at|date)$/i;
-
-function endOf({ status }: JsonObject): string | undefined {
-  const times = recordAt(status);
-  const ended = Object.keys(times).findLast((key) => ENDED.test(key));
-  // A snapshot that is ready was taken at its creation.
-  const taken = valueAt(status, 'readyToUse') === true ? times['creationTime'] : undefined;
-  return (ended === undefined ? taken : times[ended]) || undefined;
-}
-
-const WORD = /^[a-zA-Z][-a-zA-Z0-9.]{0,62}$/;
-const isSetting = (value: Json) =>
-  typeof value === 'boolean' || (typeof value === 'string' && WORD.test(value));
-const isShort = ({ field }: Place) => field.split('.', 4).length <= 3;
-const NODE = /^(?:current)?(?:node(?:name|id)?|ownerid)$/i;
-const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
-/** A selector of objects that are neither pods nor where these run. */
-const SELECTOR = /^(?!(?:node|pod|namespace|topology|workload)Selector$)\w*[a-z]Selector$/;
-
-/** Fields that contain a state. */
-const STATE = /(?:phase|state|status|health)$/i;
-/** Matches `DeleteFailed` and `Error`, not `NoError`. */
-const FAILED = /(?<!^no[ _-]?)(?:error|failed|failure)$/i;
-/** States in which an object works badly or not at all. Unlike a failure, they do not end its work. */
-const UNHEALTHY =
-  /^(?:degraded|offline|disconnected|un(?:healthy|available|reachable)|not[ _-]?(?:healthy|available|reachable|connected))$/i;
-/** The same, if a message beside it says why: a machine may be stopped, and well. */
-const HALTED =
-  /^(?:suspended|paused|on ?hold|halted|frozen|stopped|stalled|blocked|locked|disabled|inactive|expired|rejected|invalid)$/i;
-/** States in which an object is well: a text beside it is no failure. */
-const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeeded|completed)$/i;
-const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
-/** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
-const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
-const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
-/** A letter, and then two spaces at least: three words. Anchored, since a text may be long and without spaces. */
-const WORDS = /^\P{L}*\p{L}.*\s.*\s/su;
-/** At least three words, and no sign that only programs write. */
-const SENTENCE =
-  /^(?=.{10,300}$)\p{L}[\p{L}\p{N}.,:;'"()/!?-]*(?: [\p{L}\p{N}.,:;'"()/!?-]+){2,}$/u;
-/** Fields that say when something happened, unless they only say when it began. */
-const TIME =
-  /(?<!start|started|start_|create|created|creation|transition)(?:time|timestamp|at|date)$/i;
-/** A terminating namespace accepts no Events: what was said last before the deletion may be all that a controller could say. */
-export const LAST_WORDS_MS = 60_000;
-
-/** Returns the texts of a status outside of its conditions. */
-function textsIn(object: JsonObject, status: readonly Place[]) {
-  const deletedAt = Date.parse(stringAt(object, 'metadata', 'deletionTimestamp') ?? '');
-  const said = status.flatMap((place) => saidAt(place, deletedAt - LAST_WORDS_MS) ?? []);
-  const textsAs = (...kinds: string[]) =>
-    most(said.flatMap(({ as, text }) => (kinds.includes(as) ? text : [])));
-  // Without a text, a state such as `phase: ReconcileFailed` is all that says that something failed.
-  const isSilent =
-    said.every(({ as }) => as === 'state' || as === 'unhealthy') &&
-    conditionsOf(object).every((one) => !one.message);
-  return {
-    /** Texts that may contain an error: `message`, `reason`, `error`, `lastError`. */
-    texts: isSilent ? textsAs('state') : textsAs('error', 'text'),
-    /** Those of `texts` that the status itself calls errors, by the name of their field or by a failed state beside them. */
-    errors: textsAs(isSilent ? 'state' : 'error'),
-    /** Sentences in other fields. */
-    sentences: textsAs('sentence'),
-    /** States that are not healthy, and the text beside them: `phase: Suspended (the licence has expired)`. */
-    unhealthy: textsAs('unhealthy'),
-  };
-}
-
-function saidAt({ field, key, value, beside }: Place, earliest: number) {
-  if (typeof value !== 'string' || value === '' || field.includes('conditions')) return undefined;
-  if (STATE.test(key) && !field.includes('[]')) {
-    const message = stringAt(beside, 'message');
-    const why = message ? ` (${message})` : '';
-    if (UNHEALTHY.test(value) || (why && HALTED.test(value)))
-      return { as: 'unhealthy', text: `${field.slice(7)}: ${value}${why}` };
-    if (FAILED.test(value)) return { as: 'state', text: `${key}: ${value}` };
-  }
-  const isErrorField = ERROR_FIELD.test(field);
-  if (isErrorField && NO_ERROR.test(value)) return undefined;
-  const neighbours = Object.entries(recordAt(beside));
-  // A text with its time, `lastError: {message, time}`, may be from long before the deletion.
-  const times = neighbours
-    .filter(([name]) => field !== `status.${key}` || (name.startsWith(key) && name !== key))
-    .flatMap(([name, time]) => (TIME.test(name) ? Date.parse(time) : []));
-  if (times.length > 0 && Math.max(...times) < earliest) return undefined;
-  // The state `phase: DeleteFailed` is explained by the texts beside it.
-  const states = neighbours.flatMap(([name, is]) => (STATE.test(name) ? is : []));
-  const failed = states.find((is) => FAILED.test(is));
-  const isError = failed !== undefined || isErrorField;
-  const isStatusText = STATUS_TEXT.test(key);
-  const isWell = states.some((is) => HEALTHY.test(is));
-  // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
-  const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;
-  if ((isStatusText && !isWell) || (isError && WORDS.test(value)))
-    return { as: isError ? 'error' : 'text', text: failed ? `${failed}: ${said}` : said };
-  const isSentence = SENTENCE.test(value) || (isStatusText && WORDS.test(value));
-  return isSentence ? { as: 'sentence', text: value } : undefined;
-}
-
-/** The name of an object (RFC 1123 subdomain). */
-const NAME_VALUE = /^[a-z0-9][-a-z0-9.]{0,252}$/;
-/** Fields whose texts name no object that a controller reads for its clean-up. */
-const NAMES_NOTHING =
-  /^(?:labels|annotations|match(?:Labels|Expressions)|nodeSelector|env|args|command|images?|conditions|apiVersion|kind|namespace|key)$|[hH]ost(?:s|name|names)?$/;
-
-export function canName(field: string): boolean {
-  return !field.split(/[.[\]]+/).some((key) => NAMES_NOTHING.test(key));
-}
-
-/** Returns what may be names of other objects: a whole text, keys of texts, or what is behind the namespace: `team-1/creds`. */
-function namesIn({ field, key, value, beside }: Place, own: string, namespace?: string) {
-  if (!field.startsWith('metadata.') && !canName(field)) return [];
-  const kind = key === 'name' ? stringAt(beside, 'kind') : undefined;
-  const isOfTexts = isObject(value) && Object.values(value).every((one) => typeof one === 'string');
-  const texts = textOf(value).map((text) => {
-    const [, behind] = text.split(`${namespace}/`);
-    return behind?.split(/[^-a-z0-9.]/)[0] ?? text;
-  });
-  return [...(isOfTexts ? Object.keys(value).filter(canName) : []), ...texts]
-    .filter((name) => name !== own && NAME_VALUE.test(name))
-    .map((name) => ({ field, name, ...(kind !== undefined && { kind }) }));
-}
-
-const REFERENCE =
-  /(?:Ref|Refs|Reference|References)(?:\[\])?$|(?:[sS]ecret|[cC]onfigMap)(?:\[\])?$/;
-const INPUT_KINDS: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
-
-/**
- * Returns references to other objects, by these conventions: an ObjectReference or a name under a key that ends in "Ref"
- * (Kubernetes API conventions, "Object references"), `bound…Name` of the snapshot API, `volumeName` of a claim.
- */
-function referencesIn({ field, key, value }: Place): Reference[] {
-  if (typeof value === 'string') {
-    const [, bound] = /^bound([A-Z]\w*)Name$/.exec(key) ?? [];
-    const claimed = field === 'spec.volumeName' ? 'PersistentVolume' : undefined;
-    const named = /(?:Name|Ref|Secret|ConfigMap)$/.test(key) ? kindOfKey(key) : undefined;
-    const kind = bound ?? claimed ?? named;
-    return kind && value ? [{ kind, name: value, field }] : [];
-  }
-  const made = valueAt(value, 'metadata');
-  const apiVersion = stringAt(value, 'apiVersion');
-  const isMade = apiVersion !== undefined && stringAt(made, 'name') !== undefined;
-  const given = stringAt(value, 'kind');
-  const uid = stringAt(value, 'uid');
-  const last = field.slice(field.lastIndexOf('.') + 1);
-  // Such a name is a reference under any key: `status.reservedFor` of a ResourceClaim.
-  const isNamed =
-    uid ?? (INPUT_KINDS.includes(given ?? '') || (field.startsWith('status.') && given));
-  if (!isMade && !isNamed && !REFERENCE.test(last)) return [];
-  // AWS controllers for Kubernetes write `vpcRef: {from: {name}}`.
-  const named = isMade ? made : (valueAt(value, 'from') ?? value);
-  // `tokenRef: {name, key}` selects a key of a Secret.
-  const keyed = stringAt(value, 'key') === undefined ? undefined : 'Secret';
-  const kind = given ?? stringAt(value, 'resource') ?? kindOfKey(last, keyed);
-  const name = stringAt(named, 'name');
-  if (!kind || !name) return [];
-  const group = apiVersion === undefined ? stringAt(value, 'apiGroup') : groupOf(apiVersion);
-  const namespace = stringAt(named, 'namespace');
-  return [{ group, kind, namespace, name, field, uid, isMade: isMade || undefined }];
-}
-
-/** Returns the kind of object that a key names: `credentialsSecretName`, or `providerConfigRef`, if the server has such a kind. */
-function kindOfKey(key: string, otherwise?: string): string | undefined {
-  const known = INPUT_KINDS.find((one) => key.toLowerCase().includes(one.toLowerCase()));
-  if (known !== undefined) return known;
-  if (key === 'persistentVolumeClaimName') return 'PersistentVolumeClaim';
-  const [, kind] = /^([a-z]\w+)Ref(?:erence)?$/.exec(key) ?? [];
-  return otherwise ?? (kind && upperFirst(kind));
-}
-
-/** Fields of which the value may be the host alone: `spec.broker.url`, `spec.hosts[]`. */
-const ADDRESS_FIELD =
-  /(?:host|hostname|addr|address|url|uri|endpoint|server|broker)(?:e?s)?(?:\[\])?$/i;
-/** `nats`, `tcp://nats:4222`: a Service of the same namespace. */
-const BARE_HOST =
-  /^(?:[a-z][a-z0-9+.-]*:\/\/(?:[^\s/@]*@)?)?([a-z](?:[a-z0-9-]*[a-z0-9])?)(?::\d+)?(?:[/?].*)?$/;
-
-/** Returns the Services of the object's namespace that its spec addresses: `nats.team-1.svc`, `amqp://rabbit.team-1:5672`, `nats`. */
-function servicesIn(spec: readonly Place[], own: string): Reference[] {
-  const inside = `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/,]|$)`;
-  const host = new RegExp(inside, 'g');
-  return spec.flatMap(({ field, value }) =>
-    textOf(value).flatMap((text) => {
-      const alone = ADDRESS_FIELD.test(field) ? text.split(/, ?/) : [];
-      const found = [...text.matchAll(host), ...alone.map((one) => BARE_HOST.exec(one))];
-      return found
-        .flatMap((one) => one?.[1] ?? [])
-        .filter((name) => name !== 'localhost')
-        .map((name) => ({
-          group: '',
-          kind: 'Service',
-          namespace: own,
-          name,
-          field,
-          isAddress: true,
-        }));
-    }),
-  );
 }
