@@ -468,6 +468,7 @@ test.each([
   ['kubebuilder-v4-uninstalled', 'cache-platform', 'backstage', 'backstage', 'owner-unknown'],
   ['kubebuilder-v4-uninstalled', 'tools', 'cache-deployer', 'deployer', 'owner-unknown'],
   ['kubebuilder-v4-uninstalled', 'cache-system', 'cache-controller', 'manager', 'owner-running'],
+  ['kubebuilder-v4-uninstalled', 'tools', 'environment-operator', 'manager', 'owner-unknown'],
   ['aws-load-balancer-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
   ['external-secrets-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
   // A part of a backup tool; and beside the account of the controller.

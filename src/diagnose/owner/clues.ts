@@ -417,7 +417,7 @@ function hasLostRole(question: OwnerQuestion) {
   };
 }
 
-function isCalledAfterType(held: Held, { namespace, name }: Actor): boolean {
+export function isCalledAfterType(held: Held, { namespace, name }: Actor): boolean {
   return isNamedAfterType(held, `${namespace}/${name}`.replaceAll('-', ''));
 }
 

@@ -5,6 +5,7 @@ import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../cont
 import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
   hasClue,
+  isCalledAfterType,
   isDecided,
   isKnownForAnother,
   isMoreThanAble,
@@ -29,6 +30,7 @@ import {
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
   domainOf,
+  FRAMEWORKS,
   HARMLESS_WRITERS,
   hasProgramName,
   isFrameworkName,
@@ -175,11 +177,12 @@ function leading(the: Case): Suspect | undefined {
   const isContradicted =
     // What shows a workload cannot tell it from an account with the marks whose workload is gone.
     (workloadExists(best) && pool.some((one) => !workloadExists(one) && hasClue(one, 'marks'))) ||
-    // Who may change everything restores what others have written: only the name of a framework tells, of the one who may.
+    // Who may change everything restores what others have written: only the command of a framework tells, or the type's name,
+    // of the one who may.
     (best.rights.change === 'everything' &&
       !(
-        isFrameworkName(writer) &&
         hasClue(best, 'namesake') &&
+        (FRAMEWORKS.test(writer) || (best.actor && isCalledAfterType(held, best.actor))) &&
         able.every(({ actor }) => actor === best.actor)
       )) ||
     // What is about the type alone names none of the controllers that share it.
