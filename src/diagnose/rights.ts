@@ -312,20 +312,22 @@ const NOBODY_OUTSIDE =
 
 /**
  * Returns users and groups that a rule which names the type's group lets change it: a controller that runs outside of the
- * cluster may be among them. Of built-in types, which people change as well, the status or finalizers.
+ * cluster may be among them. Groups of people change all types of it, and people change built-in ones, of which the status or
+ * finalizers tell.
  */
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
-  const parts = isBuiltIn(type.group) ? /\/(?:status|finalizers)$/ : /^/;
+  const { group, resource } = type;
+  const parts = [`${resource}/status`, `${resource}/finalizers`];
+  const names = isBuiltIn(group) ? parts : [resource, ...parts];
   const found = grantsOf(context).filter(
     ({ rule, subject, by }) =>
       subject.kind !== 'ServiceAccount' &&
       by !== 'people' &&
       !NOBODY_OUTSIDE.test(subject.name) &&
-      rule.apiGroups.includes(type.group) &&
+      rule.apiGroups.includes(group) &&
       canChange(rule) &&
-      rule.resources.some(
-        (name) => hasOne([name.split('/')[0] ?? ''], type.resource) && parts.test(name),
-      ),
+      (rule.resources.some((name) => names.includes(name)) ||
+        (subject.kind === 'User' && !isBuiltIn(group) && rule.resources.includes('*'))),
   );
   return [...new Set(found.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }

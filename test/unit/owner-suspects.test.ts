@@ -257,6 +257,22 @@ const ROWS: Record<string, Row> = {
     ...{ in: RIGHTS_LEFT, change: all(feed(MANAGER, [rule('', ['configmaps'], '*')]), aggregated) },
     ...{ is: 'owner-missing', says: /ran as ServiceAccount memcached-system/ },
   },
+  'a team of people that may change all types of the group': {
+    in: GONE,
+    change: (now) => {
+      listed(now, 'clusterRoles').push(role('team', [rule(CACHE, ['*'], '*')]));
+      listed(now, 'clusterRoleBindings').push(binding('team', [{ kind: 'Group', name: 'team' }]));
+    },
+    is: 'owner-missing',
+  },
+  'somebody outside that may change the type by name': {
+    in: GONE,
+    change: (now) => {
+      listed(now, 'clusterRoles').push(role('far', [rule(CACHE, ['memcacheds'], '*')]));
+      listed(now, 'clusterRoleBindings').push(binding('far', [{ kind: 'User', name: 'far' }]));
+    },
+    is: 'owner-unknown',
+  },
   'who may change the objects as anybody with the role edit': {
     ...{ in: GONE, change: all(feed({ name: 'bot' }, undefined, { bound: ['edit'] }), aggregated) },
     is: 'owner-unknown',
@@ -469,6 +485,7 @@ test.each([
   ['kubebuilder-v4-uninstalled', 'tools', 'cache-deployer', 'deployer', 'owner-unknown'],
   ['kubebuilder-v4-uninstalled', 'cache-system', 'cache-controller', 'manager', 'owner-running'],
   ['kubebuilder-v4-uninstalled', 'tools', 'environment-operator', 'manager', 'owner-unknown'],
+  ['aws-load-balancer-uninstalled', 'kyverno', 'kyverno-background', 'controller', 'owner-missing'],
   ['aws-load-balancer-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
   ['external-secrets-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
   // A part of a backup tool; and beside the account of the controller.

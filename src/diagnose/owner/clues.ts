@@ -485,6 +485,7 @@ function isNamesake({ context, held, actors, domain, isForeign, known, writer }:
     const isHook = WEBHOOK.test(actor.name);
     const runsIt =
       !isHook &&
+      !isGeneralTool(actor) &&
       isFrameworkName(writer) &&
       actor.programs.includes(writer) &&
       (isOfFramework || (isTelling && !rights.worksElsewhere)) &&

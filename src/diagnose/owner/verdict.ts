@@ -182,6 +182,7 @@ function leading(the: Case): Suspect | undefined {
     (best.rights.change === 'everything' &&
       !(
         hasClue(best, 'namesake') &&
+        isFrameworkName(writer) &&
         (FRAMEWORKS.test(writer) || (best.actor && isCalledAfterType(held, best.actor))) &&
         able.every(({ actor }) => actor === best.actor)
       )) ||
@@ -334,7 +335,10 @@ function cloudProvider({ now }: Context, held: Held): string[] {
   if (!isOftenProviderManaged(held)) return [];
   const nodes = now.cluster.providerNodes;
   if (nodes?.ok !== true) return ['whether the nodes belong to a cloud provider could not be read'];
-  const providers = nodes.value.flatMap(({ providerId }) => /^\w+/.exec(providerId)?.[0] ?? []);
+  // kind, k3s and Docker start nodes, and run no controllers.
+  const providers = nodes.value.flatMap(
+    ({ providerId }) => /^(?!kind|k3[ds]|docker)\w+/.exec(providerId)?.[0] ?? [],
+  );
   return providers.slice(0, 1).map((name) => `the nodes belong to the provider "${name}"`);
 }
 
