@@ -49,6 +49,7 @@ export async function runAlternating<Name extends string>(
 export function summarize(runs: readonly Run[]): Measured {
   const times = runs.map(({ ended }) => ended.wallMs);
   const memory = peakOf(runs.map(({ ended }) => ended.memory));
+  const cpu = runs.flatMap(({ ended }) => ended.cpuMs ?? []);
   return {
     runs: runs.length,
     wallMs: Math.round(median(times)),
@@ -57,6 +58,7 @@ export function summarize(runs: readonly Run[]): Measured {
     requests: median(runs.map(({ requests }) => requests.length)),
     responseBytes: median(runs.map(({ responseBytes }) => responseBytes)),
     ...(memory === undefined ? {} : { memory }),
+    ...(cpu.length === 0 ? {} : { cpuMs: median(cpu) }),
   };
 }
 

@@ -11,6 +11,7 @@ import { median } from './statistics.ts';
 
 export interface Ratio {
   time: number;
+  cpu?: number;
   requests: number;
   responseBytes: number;
   largestMemory?: number;
@@ -61,6 +62,9 @@ function latencyRatios({ tools }: NonNullable<BenchResults['latency']>): Latency
 function ratio(one: Measured, other: Measured): Ratio {
   return {
     time: rounded(one.wallMs / other.wallMs),
+    ...(one.cpuMs === undefined || other.cpuMs === undefined
+      ? {}
+      : { cpu: rounded(one.cpuMs / other.cpuMs) }),
     requests: rounded(one.requests / other.requests),
     responseBytes: rounded(one.responseBytes / other.responseBytes),
     ...(one.memory === undefined || other.memory === undefined

@@ -102,10 +102,7 @@ function explainTable(sizes: readonly ExplainSize[]): string {
       return [[first, EXPLAINER_WORDS[tool], ...measuredCells(measured, size.tools.gate)]];
     }),
   );
-  return table(
-    ['cluster', 'tool', 'time', 'ratio', 'requests', 'answers', 'peak memory', 'runs'],
-    rows,
-  );
+  return table(['cluster', 'tool', ...MEASURED_HEAD], rows);
 }
 
 function sizeWords({ crds, objects, listableTypes }: ExplainSize): string {
@@ -116,16 +113,25 @@ function counted(count: number, what: string): string {
   return `${grouped(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 
+const MEASURED_HEAD = 'time,ratio,processor,ratio,requests,answers,peak memory,runs'.split(',');
+
 /** The ratio is to the one that everything is compared with. */
 function measuredCells(measured: Measured, unit: Measured): string[] {
+  const { cpuMs } = measured;
   return [
     duration(measured.wallMs),
-    `${(measured.wallMs / unit.wallMs).toFixed(measured.wallMs / unit.wallMs < 10 ? 2 : 0)} ×`,
+    times(measured.wallMs, unit.wallMs),
+    cpuMs === undefined ? 'not measured' : duration(cpuMs),
+    cpuMs === undefined || unit.cpuMs === undefined ? '' : times(cpuMs, unit.cpuMs),
     grouped(measured.requests),
     bytes(measured.responseBytes),
     memory(measured.memory),
     String(measured.runs),
   ];
+}
+
+function times(one: number, other: number): string {
+  return `${(one / other).toFixed(one / other < 10 ? 2 : 0)} ×`;
 }
 
 function waitingTable({ latency, waiting }: BenchResults): string {
@@ -156,7 +162,7 @@ function bulkTable({ bulk }: BenchResults): string {
     ...measuredCells(measured, bulk.bareClient),
   ];
   return table(
-    ['program', 'time', 'ratio', 'requests', 'answers', 'peak memory', 'runs'],
+    ['program', ...MEASURED_HEAD],
     [row('a bare HTTP client', bulk.bareClient), row('the gate, the whole explanation', bulk.gate)],
   );
 }
@@ -201,10 +207,7 @@ function sweepTable(sizes: readonly SweepSize[]): string {
       ? []
       : [['', '`kubectl get` of all types, in a loop', ...measuredCells(loop, alone)]]),
   ]);
-  return table(
-    ['stuck', 'tool', 'time', 'ratio', 'requests', 'answers', 'peak memory', 'runs'],
-    rows,
-  );
+  return table(['stuck', 'tool', ...MEASURED_HEAD], rows);
 }
 
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -43,6 +43,8 @@ export interface Measured {
   wallMs: number;
   fastestMs: number;
   slowestMs: number;
+  /** Of the processor, in the process and its descendants; the median. Absent where there is no /proc. */
+  cpuMs?: number;
   /** Counted by the API server: its audit log. */
   requests: number;
   /** Bodies of answers to GET and LIST, as sent; counted by the API server: its metrics. */
@@ -58,6 +60,8 @@ export interface Startup {
   bundleBytes: number;
 }
 
+/** In a namespace of the cluster with all CRDs. */
+export const SOME_OBJECTS = 20_000;
 export const EXPLAINERS = ['gate', 'bare-client', 'one-get', 'one-liner'] as const;
 export type Explainer = (typeof EXPLAINERS)[number];
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { delimiter, dirname } from 'node:path';
 import { endChild, withFolder } from './leftovers.ts';
-import { MemorySampler } from './process-memory.ts';
+import { ProcessSampler } from './process-sampler.ts';
 import type { PeakMemory } from './results.ts';
 
 export interface Command {
@@ -18,6 +18,7 @@ export interface Ended {
   stdout: string;
   stderr: string;
   memory: PeakMemory | undefined;
+  cpuMs: number | undefined;
 }
 
 export interface Started {
@@ -50,7 +51,7 @@ function start(command: Command, home: string): Started {
     },
   });
   endChild(child);
-  const sampler = MemorySampler.start(child.pid);
+  const sampler = ProcessSampler.start(child.pid);
   const stdout: Buffer[] = [];
   const stderr: Buffer[] = [];
   child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
@@ -70,7 +71,7 @@ function start(command: Command, home: string): Started {
       endedAt,
       stdout: Buffer.concat(stdout).toString('utf8'),
       stderr: Buffer.concat(stderr).toString('utf8'),
-      memory: sampler?.stop(),
+      ...(sampler?.stop() ?? { memory: undefined, cpuMs: undefined }),
     }),
   );
   return { process: child, ended };

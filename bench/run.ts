@@ -22,7 +22,7 @@ import { measureSweep } from './parts/sweep.ts';
 import { measureWaiting } from './parts/waiting.ts';
 import { ratiosOf } from './ratios.ts';
 import { renderMarkdown } from './render.ts';
-import type { BenchResults, GrowthAxis, GrowthPoint } from './results.ts';
+import { type BenchResults, type GrowthAxis, type GrowthPoint, SOME_OBJECTS } from './results.ts';
 import { createStuck, createTypes, range, STUCK, withNamespaceController } from './situations.ts';
 import { findTools, IDENTITY, type Tools } from './tools.ts';
 
@@ -147,6 +147,13 @@ async function measureTypes(parts: ReadonlySet<Part>, bench: Bench, results: Par
     }
     if (parts.has('explain') && (crds === 0 || crds === MOST_TYPES)) {
       await addSize(bench, results, STUCK, { crds, objects: 1 });
+    }
+    if (parts.has('explain') && crds === MOST_TYPES) {
+      const [name, objects] = ['bench-some-objects', SOME_OBJECTS];
+      await withNamespaceController(bench.plane, () =>
+        createStuck(bench.plane, [{ name, objects }]),
+      );
+      await addSize(bench, results, name, { crds, objects });
     }
   }
 }
