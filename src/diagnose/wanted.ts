@@ -1,3 +1,4 @@
+import { namespaceConditions } from '../model/conditions.ts';
 import { KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts/metadata.ts';
 import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
@@ -46,7 +47,7 @@ import { ableAccounts } from './rights.ts';
 import { isSameVersion } from './rules/apis.ts';
 import { isUnexplainedByContent } from './rules/controller.ts';
 import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
-import { namedOutside } from './waits.ts';
+import { namedOutside, PROTECTION } from './waits.ts';
 
 type Part = Partial<Omit<Wanted, 'parseDetail'>>;
 
@@ -56,16 +57,38 @@ const BASIS = [
   ...[...WORKLOAD_SOURCES, ...ADMISSION_SOURCES],
 ] as Wanted['cluster'];
 
+const FOR_FORECAST: Wanted['cluster'] = [...BASIS, 'conversions'];
+const FOR_OWNERS: Wanted['cluster'] = [
+  'namespaces',
+  ...OWNER_SOURCES.cluster,
+  ...ADMISSION_SOURCES,
+];
+
 /** Returns the necessary reads. A clean namespace costs no request; of what is held, all is read that could show its owner: an unread source proves nothing. */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   const context = contextOf(now, before);
   const held = everythingHeld(context);
-  const parts = [
+  return gather([
     ...forOverduePods(context),
     ...forFailures(context),
     ...(now.forecast === undefined ? [] : forForecast(context, held)),
     ...(held.length === 0 ? [] : forOwners(context, held)),
-  ];
+  ]);
+}
+
+/** Returns what is needed whatever the content is, so that it can be read at the same time. */
+export function wantedAnyway({ forecast, namespace }: Snapshot, before?: Snapshot): Wanted {
+  const { finalizersRemaining } = namespaceConditions(namespace.conditions);
+  const others = finalizersRemaining.filter(({ finalizer }) => !PROTECTION.test(finalizer));
+  const here = { namespace: namespace.name, sources: OWNER_SOURCES.here };
+  return gather([
+    forecast === undefined ? {} : { cluster: FOR_FORECAST },
+    // Beside an earlier snapshot they may turn out to be deleted one by one: then no owner is looked for.
+    before || others.length === 0 ? {} : { cluster: FOR_OWNERS, places: [here] },
+  ]);
+}
+
+function gather(parts: readonly Part[]): Wanted {
   const all = <K extends keyof Part>(key: K): Required<Part>[K] =>
     parts.flatMap((part): unknown[] => part[key] ?? []) as Required<Part>[K];
   return {
@@ -129,7 +152,7 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
   const isRead = ADMISSION_SOURCES.every((key) => cluster[key]?.ok === true);
   return [
     {
-      cluster: [...BASIS, 'conversions'],
+      cluster: FOR_FORECAST,
       places: [
         { namespace: namespace.name, sources: ['services', 'roles', 'roleBindings'] },
         ...conversionsOf(itemsIn(cluster.conversions)).map(({ service }) => placeOf(service)),
@@ -176,9 +199,8 @@ const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
 /** Reads who may have to remove the finalizers, and why they do not. */
 function forOwners(context: Context, held: readonly Held[]): Part[] {
   const { cluster, forecast, namespace } = context.now;
-  const sources = ['namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION_SOURCES] as const;
   // Without the sources of the cluster no owner is known.
-  const isRead = sources.every((key) => cluster[key] !== undefined);
+  const isRead = FOR_OWNERS.every((key) => cluster[key] !== undefined);
   const able = held.map((one) => ableAccounts(context, one.type));
   const homes = new Set([
     ...held.flatMap((one) => namesakeHomes(context, one)),
@@ -199,7 +221,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   return [
     {
       cluster: [
-        ...sources,
+        ...FOR_OWNERS,
         ...(held.some(isOftenProviderManaged) ? (['providerNodes'] as const) : []),
         ...(able.some(({ everywhere }) => everywhere) ? (['pods'] as const) : []),
       ],

@@ -1,6 +1,6 @@
 import { dictionary } from '../base/json.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
-import { wantedFor } from '../diagnose/wanted.ts';
+import { wantedAnyway, wantedFor } from '../diagnose/wanted.ts';
 import { foresee, predict } from '../forecast/predict.ts';
 import type { Inputs } from '../inputs.ts';
 import type { Diagnosis } from '../model/finding.ts';
@@ -66,6 +66,7 @@ export async function examine(
       return wantedFor(predict(snapshot), before);
     },
     { ...deps, signal: within(limitMs) },
+    (snapshot) => wantedAnyway(snapshot, complete(snapshot)),
   );
   const explain = (snapshot: Snapshot): Diagnosis => {
     const before = complete(snapshot);

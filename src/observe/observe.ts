@@ -60,6 +60,8 @@ export async function observe(
   namespaces: readonly NamespaceFacts[],
   want: (snapshot: Snapshot) => Wanted,
   deps: ObserveDeps,
+  /** What `want` will return in any case. */
+  wantAnyway?: (snapshot: Snapshot) => Wanted,
 ): Promise<Snapshot[]> {
   const { api, signal } = deps;
   const takenAt = serverTimestamp(deps);
@@ -75,17 +77,24 @@ export async function observe(
       ...{ trials: dictionary(), unread: unreadDiscovery(discovery) },
     }),
   );
-  await readNamespaceContents(snapshots, types, deps);
   const fillers = partsOf(snapshots, types, deps);
+  const fillAll = async (wishes: ReadonlyMap<Snapshot, Wanted>): Promise<boolean> => {
+    const filled = await Promise.allSettled(fillers.map((fill) => fill(wishes)));
+    const failed = filled.find((one) => one.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return filled.some((one) => one.status === 'fulfilled' && one.value);
+  };
+  const early = new Map(wantAnyway && snapshots.map((one) => [one, wantAnyway(one)]));
+  await Promise.all([
+    readNamespaceContents(snapshots, types, deps),
+    // A round that needs what failed will say so.
+    fillAll(early).catch(() => false),
+  ]);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
     try {
       const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
-      const wishes = new Map(wanted.filter((one) => one !== undefined));
-      const filled = await Promise.allSettled(fillers.map((fill) => fill(wishes)));
-      const failed = filled.find((one) => one.status === 'rejected');
-      if (failed !== undefined) throw failed.reason;
-      isNew = filled.some((one) => one.status === 'fulfilled' && one.value);
+      isNew = await fillAll(new Map(wanted.filter((one) => one !== undefined)));
     } catch (error) {
       // A mistake of this program must not hide what was read before.
       const reason = `${MISTAKE} (${describeError(error)}): please report this mistake`;
