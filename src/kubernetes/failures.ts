@@ -81,7 +81,7 @@ function notKubernetes(answer: Answer): string {
   return `the server at ${answer.server} did not answer like a Kubernetes API server (${answer.status}, ${type}${redirect})`;
 }
 
-export function headerOf({ headers }: Answer, name: string): string | undefined {
+function headerOf({ headers }: Answer, name: string): string | undefined {
   return [headers[name]].flat()[0];
 }
 
@@ -122,7 +122,11 @@ const CLAUSES: readonly (readonly [code: RegExp, clause: string, end?: 'for good
   ],
   [/^HPE_/, 'the answer is not HTTP', 'for good'],
   [/^Z_DATA_ERROR$/, 'the answer is damaged (gzip)', 'for good'],
-  [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, `the answer is larger than ${MAX_BODY_MIB} MiB`, 'for good'],
+  [
+    /^(?:UND_ERR_RES_EXCEEDED_MAX_SIZE|ERR_BUFFER_TOO_LARGE)$/,
+    `the answer is larger than ${MAX_BODY_MIB} MiB`,
+    'for good',
+  ],
 ];
 
 export function networkFailure(error: unknown): TryFailure {

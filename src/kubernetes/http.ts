@@ -1,6 +1,5 @@
-import { pipeline, type Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
-import { type Dispatcher, errors } from 'undici';
+import type { Readable } from 'node:stream';
+import type { Dispatcher } from 'undici';
 import { ActionError } from '../base/errors.ts';
 import { type JsonObject, parseObject, stringAt } from '../base/json.ts';
 import { unlessAborted } from '../base/time.ts';
@@ -8,10 +7,10 @@ import { type Read, readFailed, readOk } from '../model/read.ts';
 import type { CallOptions, KubernetesApi, Mutation } from './api.ts';
 import { createDispatcher, type Session, type TlsOptions } from './connections.ts';
 import { discoverTypes } from './discovery.ts';
+import { type Exchanged, exchange, TOO_LATE } from './exchange.ts';
 import {
   type Answer,
   contentTypeOf,
-  headerOf,
   MAX_BODY_MIB,
   networkFailure,
   refusedAnswer,
@@ -27,20 +26,18 @@ import { STOPPED_REQUEST, Throttle, type Try, withRetries } from './retry.ts';
 /** Of requests and of connections: a request never waits for a connection, because its time limit would already run. */
 const MAX_REQUESTS = 8;
 const TIMEOUT_MS = 15_000;
-const TOO_LATE = new Error('no answer within the time limit');
+const MAX_BODY_BYTES = MAX_BODY_MIB * 2 ** 20;
 
 interface Call<T> {
   method: 'GET' | Mutation['method'];
   path: string;
   accept: string;
   body?: Mutation['body'];
-  /** Its answer lasts for minutes, so it takes no place, and its time limit ends with the headers. */
+  /** Its answer lasts for minutes, so it takes no place. */
   isWatch?: true;
-  options: CallOptions;
-  /** The body has to be read or destroyed. */
-  readBody: (body: Body, answer: Answer) => Promise<Try<T>>;
+  options: CallOptions & { maxBytes?: number };
+  readBody: (got: Exchanged, answer: Answer) => Try<T>;
 }
-type Body = Dispatcher.ResponseData['body'];
 
 export function openHttp(
   session: Session,
@@ -69,18 +66,15 @@ export function openHttp(
 
   const send = async <T>(call: Call<T>, login: Login): Promise<Try<T>> => {
     const { method, path, accept, body, isWatch, options, readBody } = call;
-    const { signal, timeoutMs = TIMEOUT_MS } = options;
-    const ending = new AbortController();
-    const timer = setTimeout(() => ending.abort(TOO_LATE), timeoutMs);
-    // AbortSignal.any() would take a tenth of the time of a short request.
-    const stop = (): void => ending.abort(signal?.reason);
-    if (signal?.aborted) stop();
-    signal?.addEventListener('abort', stop, { once: true });
+    const { timeoutMs = TIMEOUT_MS, maxBytes: mostBytes = MAX_BODY_BYTES } = options;
+    const onHead = ({ date = '' }: Answer['headers']): void => {
+      const serverNow = Date.parse(date);
+      if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
+    };
     const type = method === 'PATCH' ? 'application/json-patch+json' : 'application/json';
     requestsSent++;
     try {
-      // fetch is not used: it follows redirects.
-      const sent = dispatcherFor(login, isWatch).request({
+      const request = {
         origin: server.origin,
         path: server.pathname.replace(/\/$/, '') + path,
         method,
@@ -90,23 +84,17 @@ export function openHttp(
           ...(body === undefined ? {} : { 'content-type': type }),
         },
         body: body === undefined ? null : JSON.stringify(body),
-        signal: ending.signal,
-      });
-      // undici checks the signal only after it has a connection, which can take 10 s to fail.
-      const got = await unlessAborted(sent, ending.signal);
-      const { statusCode: status, headers } = got;
+      };
+      const dispatcher = dispatcherFor(login, isWatch);
+      const limits = { ...options, timeoutMs, mostBytes, isStream: isWatch === true, onHead };
+      const got = await exchange(dispatcher, request, limits);
+      const { status, headers } = got;
       const answer = { server: access.server, path, status, headers };
-      const serverNow = Date.parse(headerOf(answer, 'date') ?? '');
-      if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
-      if (status >= 200 && status < 300) return await readBody(got.body, answer);
-      return refusedAnswer(answer, await textOf(got.body, answer));
+      if (status >= 200 && status < 300) return readBody(got, answer);
+      return refusedAnswer(answer, got.text);
     } catch (error) {
-      if (ending.signal.reason !== TOO_LATE) throw error;
+      if (error !== TOO_LATE) throw error;
       return readFailed({ kind: 'timeout', message: `no answer within ${timeoutMs / 1_000} s` });
-    } finally {
-      clearTimeout(timer);
-      // For a watch, the signal also ends the rest of the body.
-      if (!isWatch) signal?.removeEventListener('abort', stop);
     }
   };
 
@@ -147,8 +135,8 @@ export function openHttp(
     return withRetries(isWatch ? once : () => throttle.run(once, options.signal), options, session);
   };
 
-  const readBody: Call<JsonObject>['readBody'] = async (body, answer) => {
-    const value = parseObject(await textOf(body, answer));
+  const readBody: Call<JsonObject>['readBody'] = ({ text }, answer) => {
+    const value = parseObject(text);
     return value === undefined ? unreadableAnswer(answer) : readOk(value);
   };
   const read = (path: string, accept: string, options: CallOptions): Promise<Read<JsonObject>> =>
@@ -178,8 +166,7 @@ export function openHttp(
     text: (path, options) =>
       run<string>({
         ...{ method: 'GET', path, accept: '*/*', options: { ...options, retries: 0 } },
-        readBody: async (body, answer) => {
-          const text = await textOf(body, answer, options.maxBytes);
+        readBody: ({ text }, answer) => {
           const isText = ['text/plain', ''].includes(contentTypeOf(answer));
           return isText ? readOk(redactor.redact(text)) : unreadableAnswer(answer);
         },
@@ -188,9 +175,9 @@ export function openHttp(
       const opened = await run<Readable>({
         ...{ method: 'GET', path: watchPath(path, options), accept: PLAIN_JSON, isWatch: true },
         options: { ...options, retries: 0 },
-        readBody: async (body, answer) => {
-          if (contentTypeOf(answer) === 'application/json') return readOk(body);
-          body.on('error', () => undefined).destroy();
+        readBody: ({ stream }, answer) => {
+          if (contentTypeOf(answer) === 'application/json' && stream) return readOk(stream);
+          stream?.destroy();
           return unreadableAnswer(answer);
         },
       });
@@ -212,24 +199,4 @@ function isRequestedObject(answer: JsonObject, path: string): boolean {
   if (version === undefined) return true;
   const isVersion = stringAt(answer, 'apiVersion') === version;
   return isVersion && stringAt(answer, 'metadata', 'name') === objectNameIn(path);
-}
-
-/** The API server compresses answers larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters). */
-async function textOf(body: Body, answer: Answer, maxBytes = MAX_BODY_MIB * 2 ** 20) {
-  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
-  // The error of a body is also that of what unpacks it.
-  const content = isPacked ? pipeline(body, createGunzip(), () => undefined) : body;
-  const kept: Buffer[] = [];
-  let left = maxBytes;
-  // An iterator would take a tenth of the time of a short request.
-  await new Promise<void>((resolve, reject) => {
-    content.on('data', (chunk: Buffer) => {
-      kept.push(chunk);
-      left -= chunk.length;
-      if (left < 0) content.destroy(new errors.ResponseExceededMaxSizeError());
-    });
-    content.on('end', resolve).on('error', reject);
-    content.on('close', () => reject(new errors.SocketError('closed')));
-  });
-  return Buffer.concat(kept).toString('utf8');
 }
