@@ -205,16 +205,17 @@ export function unboundRoles(
   parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`],
 ): string[] {
   const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
-  return itemsIn(cluster.clusterRoles).flatMap((role) => {
-    const isMarked = role.rules.some(
+  const others = itemsIn(cluster.clusterRoles).filter(
+    (role) => !isDefault(role) && !isPartOfDefault(role) && !bound.includes(role.name),
+  );
+  const isMarked = ({ rules }: RoleFacts): boolean =>
+    rules.some(
       (rule) =>
         rule.apiGroups.includes(type.group) &&
         canChange(rule) &&
         rule.resources.some((one) => parts.includes(one)),
     );
-    const isMeant = isMarked && !isDefault(role) && !isPartOfDefault(role);
-    return isMeant && !bound.includes(role.name) ? [role.name] : [];
-  });
+  return others.filter(isMarked).map(({ name }) => name);
 }
 
 /** Recognizes the roles that every cluster has, such as `admin` and `edit`. */

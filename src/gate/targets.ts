@@ -6,7 +6,7 @@ import { namespaceFacts } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import { type FailureKind, type Read, type ReadFailure, readOk } from '../model/read.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
-import { NAMESPACES_PATH, readNamespaces } from '../observe/namespaces.ts';
+import { NAMESPACES_PATH } from '../observe/namespaces.ts';
 import { ANCHOR_NAMESPACES, confirmEnds, REPEAT_MS } from './confirm.ts';
 import type { Run, Target } from './run.ts';
 
@@ -14,17 +14,13 @@ const MAX_TARGETS = 1_000;
 
 /** Those named by the input, and those that match both the selector and `terminating`. Each is read once, which fixes its UID. */
 export async function findTargets(
+  read: Map<string, Read<NamespaceFacts | undefined>>,
   run: Run,
 ): Promise<{ targets: Target[]; leftOut: NotInspected[] }> {
   const { inputs, log, signal } = run;
   const selected = await selectNamespaces(run);
-  const names = inputs.namespaces.filter((name) => !selected.some((facts) => facts.name === name));
-  const wanted = names.map((name) => ({ name }));
-  const read = await readNamespaces(wanted, run);
-  const missing = wanted.filter(({ name }) => {
-    const got = read.get(name);
-    return got?.ok && got.value === undefined;
-  });
+  for (const { name } of selected) read.delete(name);
+  const missing = [...read].flatMap(([name, got]) => (got.ok && !got.value ? [{ name }] : []));
   for (const [name, got] of await confirmEnds(missing, run)) read.set(name, got);
   if (signal.aborted) return { targets: [], leftOut: [] };
   const named = [...read].map(([name, got]): Target => {

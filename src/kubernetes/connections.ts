@@ -79,10 +79,11 @@ export function chooseProxy(url: URL, env: Environment, proxyUrl = ''): URL | un
 /** As a Go client (golang.org/x/net/http/httpproxy). Undici knows no CIDR blocks, and uses http_proxy for https URLs. */
 function environmentProxy(url: URL, env: Environment): string {
   const either = (name: string): string => env[name] || env[name.toLowerCase()] || '';
+  const proxy = either(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');
+  if (proxy === '') return '';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const direct = `localhost,127.0.0.0/8,::1,${either('NO_PROXY').toLowerCase()}`.split(',');
-  if (direct.some((entry) => isBypassed(entry.trim(), host))) return '';
-  return either(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY');
+  return direct.some((entry) => isBypassed(entry.trim(), host)) ? '' : proxy;
 }
 
 /** "example.com" stands for itself and its subdomains; a block without a prefix length is one address. */
