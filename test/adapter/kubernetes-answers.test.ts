@@ -147,6 +147,19 @@ test('compressed answers are read', async () => {
   expect(valueIn(await (await connectTo(server.url)).get(PATH))).toEqual(namespace('demo'));
 });
 
+test.each([
+  ['plain', {}, 'x'.repeat(3_000), /larger than/],
+  ['compressed', { 'content-encoding': 'gzip' }, gzipSync('x'.repeat(3_000)), /larger than/],
+  ['cut off', { 'content-encoding': 'gzip' }, gzipSync('x'.repeat(900)).subarray(0, 20), /closed/],
+  ['not what it says', { 'content-encoding': 'gzip' }, 'x'.repeat(900), /damaged/],
+])('an answer that is too large or damaged is none: %s', async (_, headers, body, reason) => {
+  const server = await startServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain', ...headers }).end(body);
+  });
+  const got = await (await connectTo(server.url)).text('/log', { maxBytes: 2_000 });
+  expect(failureIn(got).message).toMatch(reason);
+});
+
 test('the clock of the server is known from its answers', async () => {
   const clock = new TestClock();
   const date = new Date(clock.now() - 90_000).toUTCString();

@@ -62,6 +62,27 @@ test('a namespace that could not be explained in time is reported as not inspect
 });
 
 test.each([
+  ['some.random/finalizer', true],
+  ['kubernetes.io/pvc-protection', false],
+])(
+  'while the content is read, sources of owners are, if it must have one: %s',
+  async (name, early) => {
+    const { clock, cluster, cancel } = stage('a');
+    const message = `Some content in the namespace has finalizers remaining: ${name} in 1 resource instances`;
+    const condition = { type: 'NamespaceFinalizersRemaining', status: 'True', message };
+    cluster.namespace('a', { conditions: [condition] });
+    cluster.held(PODS, 'a', 'x', 'some.random/finalizer');
+    const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
+    const deps = { api: cluster, clock, signal: cancel.signal };
+    await clock.run(examine([{ namespace }], 30_000, deps));
+    const ofPods = cluster.requests.flatMap((one, at) => (one.endsWith('/a/pods') ? at : []));
+    const podsInFull = ofPods[1] as number;
+    expect(cluster.requests.indexOf('LIST /apis/apps/v1/deployments') < podsInFull).toBe(early);
+    expect(cluster.requests.filter((one) => one === 'LIST /api/v1/namespaces')).toHaveLength(1);
+  },
+);
+
+test.each([
   [103, 'more nodes of overdue pods', 'only 100 are read in one run'],
   [2_001, 'more pods in namespace a', 'only the first 2000 are read'],
 ])('what a limit leaves out is reported as not inspected: %d pods', async (many, what, reason) => {
