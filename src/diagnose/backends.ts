@@ -1,4 +1,4 @@
-import { upperFirst } from '../base/text.ts';
+import { shortQuote, upperFirst } from '../base/text.ts';
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isEndingNamespace } from './actors.ts';
@@ -11,16 +11,9 @@ import {
   scaleUpRemedy,
   withRole,
 } from './commands.ts';
-import {
-  type Context,
-  fateText,
-  isInside,
-  type RuleResult,
-  serviceText,
-  shortQuote,
-  willBeDeleted,
-} from './context.ts';
+import { type Context, fateText, isInside, willBeDeleted } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
+import { type RuleResult, serviceText } from './results.ts';
 
 /** The backend of a Service that the API server calls: for a webhook, a conversion or an extension API. */
 interface Backend {

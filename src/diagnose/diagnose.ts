@@ -1,18 +1,14 @@
+import { apiVersionOf } from '../model/facts/metadata.ts';
 import type { Diagnosis, QueuedContent } from '../model/finding.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { actorText } from './actors.ts';
 import { openQuestions } from './admission/judge.ts';
-import {
-  apiVersionOf,
-  type Context,
-  contextOf,
-  countsOf,
-  type RuleResult,
-  resultId,
-} from './context.ts';
+import { countsOf } from './content.ts';
+import { type Context, contextOf } from './context.ts';
 import { buildGraph } from './graph.ts';
 import { movementOf } from './movement.ts';
 import { heldByFinalizers } from './owner/finalizers.ts';
+import { type RuleResult, resultId } from './results.ts';
 import { failingApis } from './rules/apis.ts';
 import { namespaceControllerInactive, unexplainedHang } from './rules/controller.ts';
 import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';

@@ -5,7 +5,7 @@ import {
   type Finding,
   NAMESPACE_NODE,
 } from '../model/finding.ts';
-import { type RuleResult, resultId } from './context.ts';
+import { type RuleResult, resultId } from './results.ts';
 
 export type WaitForGraph = Pick<
   Diagnosis,

@@ -1,16 +1,11 @@
+import { typeName } from '../model/facts/metadata.ts';
 import { isInGracePeriod } from '../model/facts/workloads.ts';
 import type { Movement } from '../model/finding.ts';
+import { itemsIn, valueIn } from '../model/read.ts';
 import type { ObjectGroup, PodFacts, Snapshot, TypeContent } from '../model/snapshot.ts';
-import {
-  type Context,
-  countsOf,
-  isContentRead,
-  isForeseen,
-  itemsIn,
-  type RuleResult,
-  typeName,
-  valueIn,
-} from './context.ts';
+import { countsOf, isContentRead } from './content.ts';
+import { type Context, isForeseen } from './context.ts';
+import type { RuleResult } from './results.ts';
 
 /**
  * Reports whether content is still being deleted, or else whether the controller is about to. Compares the rest: when

@@ -1,5 +1,6 @@
 import { escapeForRegExp } from '../base/text.ts';
-import type { Read } from '../model/read.ts';
+import { groupOf, isBuiltIn, isKind } from '../model/facts/metadata.ts';
+import { itemsIn, type Read, valueIn } from '../model/read.ts';
 import {
   type ObjectFacts,
   partnerKey,
@@ -9,28 +10,15 @@ import {
 } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
 import { showObjectRemedy, withRole } from './commands.ts';
-import {
-  type Context,
-  detailOf,
-  groupOf,
-  groupsOf,
-  idsOfHeld,
-  isBuiltIn,
-  isInside,
-  isKind,
-  itemsIn,
-  namespaceSubject,
-  type RuleResult,
-  resultId,
-  typesOf,
-  valueIn,
-} from './context.ts';
+import { detailOf, groupsOf, typesOf } from './content.ts';
+import { type Context, isInside } from './context.ts';
 import { isKindNamed } from './error-texts.ts';
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
 import { domainOf, isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
+import { idsOfHeld, namespaceSubject, type RuleResult, resultId } from './results.ts';
 import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';
 
 /** When a held object waits for another terminating one; `texts` say what it waits for. */

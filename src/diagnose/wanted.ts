@@ -1,7 +1,14 @@
 import { namespaceConditions } from '../model/conditions.ts';
-import { KUBERNETES_FINALIZER, NAMESPACE_TYPE, POD_TYPE } from '../model/facts/metadata.ts';
+import {
+  isBuiltIn,
+  KUBERNETES_FINALIZER,
+  NAMESPACE_TYPE,
+  POD_TYPE,
+  typeName,
+} from '../model/facts/metadata.ts';
 import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
+import { itemsIn, valueIn } from '../model/read.ts';
 import type { ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
 import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
 import type { AdmissionRequest } from './admission/expressions.ts';
@@ -14,21 +21,15 @@ import {
 } from './admission/guards.ts';
 import { foreseenDeletions, lastStep } from './admission/judge.ts';
 import {
-  type Context,
-  contextOf,
   conversionsOf,
   countsOf,
   definitionsOf,
   extensionApis,
   isAggregated,
-  isBuiltIn,
-  isInside,
-  itemsIn,
-  typeName,
-  valueIn,
   webhooksOf,
   withService,
-} from './context.ts';
+} from './content.ts';
+import { type Context, contextOf, isInside } from './context.ts';
 import { objectDetail } from './detail.ts';
 import { placesOfRoles } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';

@@ -1,27 +1,19 @@
+import { listWords } from '../base/text.ts';
 import { actorText, isAlive } from '../diagnose/actors.ts';
 import { closedWebhooks, realRequest } from '../diagnose/admission/guards.ts';
 import { kubectl, nameArgs } from '../diagnose/commands.ts';
-import {
-  type Context,
-  contextOf,
-  conversionsOf,
-  countsOf,
-  extensionApis,
-  isBuiltIn,
-  itemsIn,
-  listWords,
-  servedType,
-  serviceText,
-  willBeDeleted,
-} from '../diagnose/context.ts';
+import { conversionsOf, countsOf, extensionApis, servedType } from '../diagnose/content.ts';
+import { type Context, contextOf, willBeDeleted } from '../diagnose/context.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
 import { type Held, isOfControllerManager } from '../diagnose/owner/held.ts';
 import { needsOfOwner } from '../diagnose/owner/needs.ts';
 import { isGitOps, rankOf, reachesOut } from '../diagnose/owner/settings.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
+import { serviceText } from '../diagnose/results.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { PROTECTION } from '../diagnose/waits.ts';
-import { typeName } from '../model/facts/metadata.ts';
+import { isBuiltIn, typeName } from '../model/facts/metadata.ts';
+import { itemsIn } from '../model/read.ts';
 import type { OrderEntry } from '../model/result.ts';
 import type { ObjectFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
 import { predict } from './predict.ts';

@@ -1,7 +1,14 @@
+import { listNames, listWords } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { FINALIZE, KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
+import {
+  FINALIZE,
+  KUBERNETES_FINALIZER,
+  NAMESPACE_TYPE,
+  typeName,
+} from '../../model/facts/metadata.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { NotInspected } from '../../model/finding.ts';
+import { itemsIn } from '../../model/read.ts';
 import {
   type Candidate,
   type ObjectFacts,
@@ -9,24 +16,15 @@ import {
   type Trial,
   trialKey,
 } from '../../model/snapshot.ts';
-import {
-  type Context,
-  countsOf,
-  detailOf,
-  isAggregated,
-  isForeseen,
-  itemsIn,
-  listNames,
-  listWords,
-  type RuleResult,
-  typeName,
-} from '../context.ts';
+import { countsOf, detailOf, isAggregated } from '../content.ts';
+import { type Context, isForeseen } from '../context.ts';
 import {
   type AdmissionError,
   classifyErrorText,
   isAdmissionError,
   isKindNamed,
 } from '../error-texts.ts';
+import type { RuleResult } from '../results.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, everyGuard, type Guard, guardsOf, isAsked, realRequest } from './guards.ts';
 import { deadWebhook, guardOf, refusalResult } from './refusals.ts';

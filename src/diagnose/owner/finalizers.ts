@@ -1,16 +1,9 @@
 import { KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
+import { valueIn } from '../../model/read.ts';
 import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
-import {
-  type Context,
-  foldSubjects,
-  isForeseen,
-  isInside,
-  namespaceSubject,
-  type RuleResult,
-  subjectOf,
-  valueIn,
-} from '../context.ts';
+import { type Context, isForeseen, isInside } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
+import { foldSubjects, namespaceSubject, type RuleResult, subjectOf } from '../results.ts';
 import { isClaimInUse } from '../rules/pods.ts';
 import { namespacesAwaited, objectsAwaited, PROTECTION } from '../waits.ts';
 import { writerText } from './absent.ts';

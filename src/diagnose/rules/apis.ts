@@ -1,16 +1,13 @@
+import { shortQuote } from '../../base/text.ts';
+import { apiVersionOf } from '../../model/facts/metadata.ts';
+import { itemsIn } from '../../model/read.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { unansweredCall } from '../backends.ts';
 import { kubectl, nameArgs, rawRemedy, withRole } from '../commands.ts';
-import {
-  apiVersionOf,
-  type Context,
-  extensionApis,
-  itemsIn,
-  type RuleResult,
-  shortQuote,
-  willBeDeleted,
-} from '../context.ts';
+import { extensionApis } from '../content.ts';
+import { type Context, willBeDeleted } from '../context.ts';
 import { type CallFailure, callFailure } from '../error-texts.ts';
+import type { RuleResult } from '../results.ts';
 
 type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
 

@@ -1,16 +1,11 @@
 import { KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
+import { itemsIn } from '../../model/read.ts';
 import { guardsOf } from '../admission/guards.ts';
 import { lastStep } from '../admission/judge.ts';
 import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
-import {
-  type Context,
-  countsOf,
-  isContentRead,
-  itemsIn,
-  namespaceSubject,
-  type RuleResult,
-  totalCount,
-} from '../context.ts';
+import { countsOf, isContentRead, totalCount } from '../content.ts';
+import type { Context } from '../context.ts';
+import { namespaceSubject, type RuleResult } from '../results.ts';
 import { refusedLastRequest } from './types.ts';
 
 /** The Lease of kube-controller-manager, which also names its pods in findings. */

@@ -1,9 +1,11 @@
+import { shortQuote } from '../../base/text.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
 import type { PodFacts, Wanted } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText } from '../actors.ts';
 import { kubectl, lookRemedy, withRole } from '../commands.ts';
-import { type Context, eventsAbout, shortQuote } from '../context.ts';
+import { eventsAbout } from '../content.ts';
+import type { Context } from '../context.ts';
 
 // What the kubelet of a ready node waits for before it confirms the end of a pod. Its Events say it of a pod that was
 // deleted before its namespace, which then accepts no new ones. Else the pod shows how far the kubelet came: containers,

@@ -1,7 +1,9 @@
+import { listNames, shortQuote } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { CLAIM_PROTECTION } from '../../model/facts/metadata.ts';
+import { CLAIM_PROTECTION, typeName } from '../../model/facts/metadata.ts';
 import { isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
+import { itemsIn, valueIn } from '../../model/read.ts';
 import type { NodeFacts, ObjectFacts, PodFacts, Snapshot, Wanted } from '../../model/snapshot.ts';
 import {
   kubectl,
@@ -12,23 +14,12 @@ import {
   preventionRemedies,
   withRole,
 } from '../commands.ts';
-import {
-  type Context,
-  foldSubjects,
-  groupsOf,
-  idsOfHeld,
-  itemsIn,
-  listNames,
-  type RuleResult,
-  resultId,
-  shortQuote,
-  subjectOf,
-  typeName,
-  valueIn,
-} from '../context.ts';
+import { groupsOf } from '../content.ts';
+import type { Context } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isKubeletSilent } from '../movement.ts';
 import { remember } from '../remember.ts';
+import { foldSubjects, idsOfHeld, type RuleResult, resultId, subjectOf } from '../results.ts';
 import { kubeletTrouble, wantedAgents } from './kubelet.ts';
 import { refusalOfContent } from './types.ts';
 

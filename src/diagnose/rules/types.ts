@@ -1,4 +1,13 @@
-import { FINALIZE, POD_TYPE } from '../../model/facts/metadata.ts';
+import { listNames } from '../../base/text.ts';
+import {
+  apiVersionOf,
+  FINALIZE,
+  isBuiltIn,
+  POD_TYPE,
+  type TypeRef,
+  typeName,
+} from '../../model/facts/metadata.ts';
+import { itemsIn, valueIn } from '../../model/read.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { realRequest } from '../admission/guards.ts';
 import { foreseenDeletions, judgeAdmission, lastStep } from '../admission/judge.ts';
@@ -15,29 +24,15 @@ import {
   withRole,
 } from '../commands.ts';
 import {
-  apiVersionOf,
-  type Context,
   conversionsOf,
   countsOf,
-  definitionSubject,
   definitionsOf,
   extensionApis,
   isAggregated,
-  isBuiltIn,
   isContentRead,
-  isForeseen,
-  itemsIn,
-  listNames,
-  namespaceSubject,
-  type RuleResult,
   servedType,
-  serviceText,
-  type TypeRef,
-  typeName,
-  typeSubject,
-  valueIn,
-  willBeDeleted,
-} from '../context.ts';
+} from '../content.ts';
+import { type Context, isForeseen, willBeDeleted } from '../context.ts';
 import {
   type AdmissionError,
   type ContentError,
@@ -47,6 +42,13 @@ import {
   isAdmissionError,
 } from '../error-texts.ts';
 import { shrinkingTypes, sum } from '../movement.ts';
+import {
+  definitionSubject,
+  namespaceSubject,
+  type RuleResult,
+  serviceText,
+  typeSubject,
+} from '../results.ts';
 import { mayController } from '../rights.ts';
 
 /**

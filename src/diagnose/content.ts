@@ -1,0 +1,95 @@
+import { groupOf, type TypeRef } from '../model/facts/metadata.ts';
+import type { Subject } from '../model/finding.ts';
+import { itemsIn, valueIn } from '../model/read.ts';
+import type * as Facts from '../model/snapshot.ts';
+import type { Context } from './context.ts';
+
+export function detailOf(
+  { now }: Context,
+  { uid }: { uid: string },
+): Facts.ObjectDetail | undefined {
+  return valueIn(now.details[uid]);
+}
+
+/** Returns the options that fields of the spec set, by the name of the field: `clusterName` and `team-1`. */
+export function specSettings(context: Context, object: { uid: string }): [string, string][] {
+  return (detailOf(context, object)?.settings ?? []).flatMap((one): [string, string][] => {
+    const [, field, value = ''] = /^spec\.(\w+)=(.+)$/.exec(one) ?? [];
+    return field === undefined ? [] : [[field, value]];
+  });
+}
+
+export function typesOf({ now }: Context): Facts.ResourceType[] {
+  return valueIn(now.discovery)?.types ?? [];
+}
+
+export function countsOf({
+  content,
+}: Pick<Facts.Snapshot, 'content'>): (Facts.ContentCount & Typed)[] {
+  return content.flatMap(({ type, read }) => (read.ok ? [{ type, ...read.value }] : []));
+}
+
+export function groupsOf(now: Pick<Facts.Snapshot, 'content'>): (Facts.ObjectGroup & Typed)[] {
+  return countsOf(now).flatMap(({ type, terminating }) =>
+    terminating.map((group) => ({ type, ...group })),
+  );
+}
+
+export function totalCount(now: Pick<Facts.Snapshot, 'content'>): number {
+  return countsOf(now).reduce((sum, { total }) => sum + total, 0);
+}
+
+export function isContentRead({ content, discovery }: Facts.Snapshot): boolean {
+  return discovery.ok && content.every(({ read }) => read.ok);
+}
+
+/** Returns the Events about these objects, from all namespaces that were read and from before the deletion. */
+export function eventsAbout(
+  { now }: Context,
+  { objects }: { objects: readonly Facts.ObjectFacts[] },
+): Facts.EventFacts[] {
+  const uids = new Set(objects.map(({ uid }) => uid));
+  const all = Object.values(now.places).flatMap(({ events }) => itemsIn(events));
+  return [...all, ...itemsIn(now.baseline?.events)].filter(
+    ({ regarding: { uid } }) => uid !== '' && uids.has(uid),
+  );
+}
+
+export function webhooksOf({ now: { cluster } }: Context): Facts.WebhookFacts[] {
+  return [...itemsIn(cluster.validatingWebhooks), ...itemsIn(cluster.mutatingWebhooks)];
+}
+
+export function withService<T extends { service?: Facts.ServiceRef | undefined }>(
+  all: readonly T[],
+) {
+  return all.flatMap((one) => (one.service ? [{ ...one, service: one.service }] : []));
+}
+
+export function extensionApis({ now }: Context) {
+  return withService(itemsIn(now.cluster.apiServices));
+}
+
+export function conversionsOf(definitions: readonly Facts.DefinitionDetail[]) {
+  return withService(definitions.map((crd) => ({ ...crd, service: crd.conversionService })));
+}
+
+export function definitionsOf({ now }: Context): Facts.DefinitionDetail[] {
+  return Object.values(now.definitions).flatMap((read) => valueIn(read) ?? []);
+}
+
+/** Returns the served type of an object, for commands; undefined if discovery does not list it. */
+export function servedType(
+  { now }: Context,
+  { apiVersion, kind }: Pick<Subject, 'apiVersion' | 'kind'>,
+): Facts.ResourceType | undefined {
+  const group = groupOf(apiVersion);
+  const types = now.discovery.ok ? now.discovery.value.types : now.content.map(({ type }) => type);
+  return types.find((type) => type.group === group && type.kind === kind);
+}
+
+/** Reports whether the API server passes requests for the type on to an aggregated server. */
+export function isAggregated(context: Context, type: Pick<TypeRef, 'group'>): boolean {
+  return extensionApis(context).some(({ group }) => group === type.group);
+}
+
+type Typed = Pick<Facts.TypeContent, 'type'>;
