@@ -89,7 +89,6 @@ const SAYS: Record<CallFailure, string> = {
   'certificate-expired': 'has a certificate that has expired or is not yet valid',
   'certificate-name': 'has a certificate for other names than the one that the API server calls',
   'no-tls': 'does not use TLS on the port that the API server calls',
-  'not-served': 'responds, but does not serve what the API server asks for',
   'error-status': 'responds with an error',
   other: 'does not respond as expected',
 };

@@ -68,18 +68,6 @@ export function rawRemedy(what: string, path: string): Remedy {
   return lookRemedy(`See what the API server answers for ${what}`, command);
 }
 
-/** Returns the remedy that asks whether a user has a permission, in all namespaces if none is given; "no" is an answer. */
-export function permissionRemedy(
-  user: string,
-  verb: string,
-  type: string,
-  namespace: string | undefined,
-): Remedy {
-  const place = namespace === undefined ? ['-A'] : ['-n', namespace];
-  const asked = kubectl('auth', 'can-i', verb, type, ...place, `--as=${user}`);
-  return lookRemedy(`See whether ${user} has the permission now`, `${asked} || true`);
-}
-
 export function showObjectRemedy(text: string, object: Parameters<typeof objectArgs>[0]): Remedy {
   return lookRemedy(text, kubectl('get', ...objectArgs(object), '-o', 'yaml'));
 }

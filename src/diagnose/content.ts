@@ -43,6 +43,10 @@ export function isContentRead({ content, discovery }: Facts.Snapshot): boolean {
   return discovery.ok && content.every(({ read }) => read.ok);
 }
 
+export function terminatingPods({ now }: Context): Facts.PodFacts[] {
+  return itemsIn(now.pods).filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+}
+
 /** Returns the Events about these objects, from all namespaces that were read and from before the deletion. */
 export function eventsAbout(
   { now }: Context,

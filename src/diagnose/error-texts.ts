@@ -8,8 +8,8 @@ import type { ServiceRef } from '../model/snapshot.ts';
 export type CallFailure =
   | ('service-not-found' | 'no-endpoints' | 'refused' | 'timeout' | 'no-tls' | 'other')
   | ('certificate' | 'certificate-expired' | 'certificate-name')
-  /** The server answered: that it does not serve this path, or another error. */
-  | ('not-served' | 'error-status');
+  /** The server answered with an error, such as that it does not serve this path. */
+  | 'error-status';
 
 interface WebhookCall {
   cause: CallFailure;
@@ -36,8 +36,7 @@ type ErrorDetail =
   | { kind: 'not-found'; resource: string; group: string; name: string; namespace?: string }
   /** `resource`: the kind of the object. */
   | { kind: 'invalid'; resource: string }
-  | { kind: 'new-finalizers-refused' | 'unexpected-items' | 'storage' }
-  | { kind: 'unavailable' | 'timeout' | 'other' };
+  | { kind: 'new-finalizers-refused' | 'unexpected-items' | 'storage' | 'unavailable' | 'other' };
 
 export type ContentError = ErrorDetail & { text: string };
 
@@ -122,6 +121,10 @@ const WRAPPING: readonly Row[] = [
   ],
 ];
 
+/** The last one is an answer that was cut off (apiserver pkg/server/filters/timeout.go aborts the stream). */
+const TIMEOUT =
+  /request did not complete within |deadline exceeded|the server was unable to return a response in the time allotted|could not be completed at this time, please try again|Client\.Timeout|i\/o timeout|handshake timeout|timed out|request canceled|INTERNAL_ERROR; received from peer/;
+
 /** Of these the first that fits counts. */
 const OTHERS: readonly Row[] = [
   // apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
@@ -169,11 +172,7 @@ const OTHERS: readonly Row[] = [
     'unavailable',
     /the server is currently unable to handle the request|error trying to reach service|no endpoints available for service|connection refused|service unavailable|has prevented the request from succeeding/,
   ],
-  // The last one is an answer that was cut off (apiserver pkg/server/filters/timeout.go aborts the stream).
-  [
-    'timeout',
-    /request did not complete within |context deadline exceeded|the server was unable to return a response in the time allotted|could not be completed at this time, please try again|Client\.Timeout exceeded|i\/o timeout|timed out|INTERNAL_ERROR; received from peer/,
-  ],
+  ['unavailable', TIMEOUT],
 ];
 
 function readErrorText(text: string): ErrorDetail {
@@ -218,15 +217,12 @@ function readWebhookCall(rest: string): WebhookCall {
  * crypto/tls and crypto/x509. `remote error`: the server refuses the client, not the client the server.
  */
 const FAILURES: Partial<Record<CallFailure, RegExp>> = {
-  'not-served':
-    /bad status from URL: 40[45]\b|could not find the requested resource|does not allow this method/,
   'error-status':
-    /bad status from URL: \d|an error on the server \(|has prevented the request from succeeding/,
+    /bad status from URL: \d|could not find the requested resource|does not allow this method|an error on the server \(|has prevented the request from succeeding/,
   'no-endpoints': /no endpoints available for service/,
   'service-not-found': /service \\?"[^"\\]{1,253}\\?" not found/,
   refused: /connection refused/,
-  timeout:
-    /deadline exceeded|Client\.Timeout|i\/o timeout|handshake timeout|timed out|request canceled/,
+  timeout: TIMEOUT,
   'no-tls': /gave HTTP response to HTTPS client|does not look like a TLS handshake/,
   other: /remote error: tls: /,
   'certificate-expired': /certificate has expired or is not yet valid/,

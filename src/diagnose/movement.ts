@@ -14,7 +14,7 @@ import type { RuleResult } from './results.ts';
 export function movementOf(context: Context, blocking: readonly RuleResult[]): Movement {
   const { before, now, nowMs } = context;
   const graces = itemsIn(now.pods)
-    .filter((pod) => isInGracePeriod(pod, nowMs) && !isKubeletSilent(now, pod))
+    .filter((pod) => isInGracePeriod(pod, nowMs) && !isUnattended(now, pod))
     .flatMap((pod) => pod.deletionTimestamp ?? []);
   const until = graces.sort().at(-1);
   if (until !== undefined) return { kind: 'grace-period', until };
@@ -91,10 +91,10 @@ export function finalizerSet(finalizers: readonly string[]): string {
   return JSON.stringify([...finalizers].sort());
 }
 
-/** Reports whether its kubelet is silent, whatever grace period is left. */
-export function isKubeletSilent({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
-  const node = valueIn(nodes[nodeName ?? '']);
-  return node !== undefined && !['True', 'False'].includes(node.ready ?? '');
+/** Reports whether no kubelet shuts the pod down, whatever grace period is left: its node is silent or was deleted. */
+export function isUnattended({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
+  const read = nodes[nodeName ?? ''];
+  return read?.ok === true && !/^(?:True|False)$/.test(read.value?.ready ?? '');
 }
 
 /** Types whose objects expire and are renewed independently of the namespace. */

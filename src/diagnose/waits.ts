@@ -10,7 +10,7 @@ import {
 } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
 import { showObjectRemedy, withRole } from './commands.ts';
-import { detailOf, groupsOf, typesOf } from './content.ts';
+import { detailOf, groupsOf, terminatingPods, typesOf } from './content.ts';
 import { type Context, isInside } from './context.ts';
 import { isKindNamed } from './error-texts.ts';
 import type { Held } from './owner/held.ts';
@@ -19,7 +19,7 @@ import { domainOf, isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
 import { idsOfHeld, namespaceSubject, type RuleResult, resultId } from './results.ts';
-import { findingsOfPod, idsOfObject, terminatingPods } from './rules/pods.ts';
+import { findingsOfPod, idsOfObject } from './rules/pods.ts';
 
 /** When a held object waits for another terminating one; `texts` say what it waits for. */
 const EDGES = {

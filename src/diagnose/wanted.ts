@@ -26,6 +26,7 @@ import {
   definitionsOf,
   extensionApis,
   isAggregated,
+  terminatingPods,
   webhooksOf,
   withService,
 } from './content.ts';
@@ -47,7 +48,7 @@ import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isSameVersion } from './rules/apis.ts';
 import { isUnexplainedByContent } from './rules/controller.ts';
-import { terminatingPods, wantedNodeAgents } from './rules/pods.ts';
+import { wantedNodeAgents } from './rules/kubelet.ts';
 import { namedOutside, PROTECTION } from './waits.ts';
 
 type Part = Partial<Omit<Wanted, 'parseDetail'>>;

@@ -61,9 +61,9 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
     };
   }
   const failure = isDown ? failureOf(api) : 'other';
-  const isQuoted = isDown && available !== undefined && ['other', 'error-status'].includes(failure);
-  const quote = isQuoted ? shortQuote(available.message) : undefined;
-  const answers = ['not-served', 'error-status'].includes(failure);
+  const answers = failure === 'error-status';
+  const quote =
+    isDown && (answers || failure === 'other') ? shortQuote(available?.message ?? '') : undefined;
   const does = isGoing ? 'will stop responding' : answers ? 'is not available' : 'does not respond';
   const state = isDown ? does : 'cannot be discovered, although its condition Available is True';
   const condition =

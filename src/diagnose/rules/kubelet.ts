@@ -1,11 +1,19 @@
-import { shortQuote } from '../../base/text.ts';
-import { hasPodEnded } from '../../model/facts/workloads.ts';
+import { listNames, shortQuote } from '../../base/text.ts';
+import { hasPodEnded, isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
-import type { PodFacts, Wanted } from '../../model/snapshot.ts';
+import { valueIn } from '../../model/read.ts';
+import type { NodeFacts, PodFacts, Wanted } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText } from '../actors.ts';
-import { kubectl, lookRemedy, withRole } from '../commands.ts';
-import { eventsAbout } from '../content.ts';
+import { kubectl, lookRemedy, nameArgs, namespaceArgs, objectArgs, withRole } from '../commands.ts';
+import { eventsAbout, terminatingPods } from '../content.ts';
 import type { Context } from '../context.ts';
+import { isUnattended } from '../movement.ts';
+import { remember } from '../remember.ts';
+import { foldSubjects, type RuleResult, subjectOf } from '../results.ts';
+
+/** Writes the names of pods. */
+export const namesOf = (pods: readonly PodFacts[]): string =>
+  listNames(pods.map(({ name }) => name));
 
 // What the kubelet of a ready node waits for before it confirms the end of a pod. Its Events say it of a pod that was
 // deleted before its namespace, which then accepts no new ones. Else the pod shows how far the kubelet came: containers,
@@ -75,50 +83,152 @@ function warningsAbout(context: Context, pods: readonly PodFacts[]) {
   return { warnings, told: telling.find((text) => ENDING.test(text)) ?? telling[0] };
 }
 
-/** Says what the kubelet of a node waits for, and how to end that. */
-export function kubeletTrouble(
+/** Returns the pods whose grace period is over, by node: only its kubelet may confirm that nothing runs any more (kubernetes/pkg/kubelet/kubelet_pods.go). */
+export const overdueByNode = remember((context: Context): Map<string, PodFacts[]> => {
+  const { now, nowMs } = context;
+  const overdue = terminatingPods(context).filter(
+    (pod) => isOverdue(pod, nowMs) || (isInGracePeriod(pod, nowMs) && isUnattended(now, pod)),
+  );
+  return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
+});
+
+export function podOverdue(context: Context): RuleResult[] {
+  return [...overdueByNode(context)].map(([name, pods]) => overdueResult(context, name, pods));
+}
+
+/** Returns the finding about overdue pods of a node: it is lost, or its kubelet waits for something. */
+export function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
+  const { forecast, nodes } = context.now;
+  const read = nodes[nodeName];
+  const node = valueIn(read);
+  const names = namesOf(pods);
+  const end = pods[0]?.deletionTimestamp;
+  const { told, warnings } = warningsAbout(context, pods);
+  const because = `(${shortQuote(node?.readyReason ?? 'no reason')})`;
+  const none = read?.ok ? 'does not exist' : 'was not read';
+  const common = {
+    evidence: [
+      `Pod ${names}${forecast === undefined ? `; grace period until ${end}` : ''}`,
+      ...[...new Set(told === undefined ? warnings : [told, ...warnings])].slice(0, 5),
+      `Node ${nodeName}: ${node ? `Ready=${node.ready} ${because}` : none}`,
+    ],
+    blocksNamespace: true,
+  };
+  const force = withRole('or', forceRemedy(pods));
+  if (read?.ok && node?.ready !== 'True') {
+    const isFaulty = node?.ready === 'False';
+    const lost = node === undefined ? 'no longer exists' : 'is not ready';
+    return {
+      code: 'pod-node-unavailable',
+      subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
+      examples: pods.slice(0, 10).map(subjectOf),
+      message: `${lost}${isFaulty ? ` ${because}` : ''}, so no kubelet confirms the end of Pod ${names}`,
+      ...common,
+      since: node?.readySince,
+      // A kubelet that reports itself as not ready may still end pods.
+      certainty: forecast !== undefined && isFaulty ? 'unknown' : undefined,
+      remedies: [...nodeRemedies(nodeName, node), force],
+    };
+  }
+  const quote = told && shortQuote(told);
+  const { waits, remedies } = kubeletTrouble(context, pods, nodeName, told);
+  const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
+  return {
+    code: 'pod-not-confirmed',
+    ...foldSubjects(pods),
+    message: `is overdue, and ${waits}${quote === undefined ? '' : `: ${quote}`}`,
+    ...{ quote, ...common, since: end, scope: 'cluster' },
+    remedies: [...remedies, force, withRole('or', { text: restart })],
+  };
+}
+
+/** Says what the kubelet of a ready node waits for, by an Event (`told`) or by the pods, and how to end that. */
+function kubeletTrouble(
   context: Context,
   pods: readonly PodFacts[],
   node: string,
-): { waits: string; quote: string | undefined; said: string[]; remedies: Remedy[] } {
-  const { told, warnings } = warningsAbout(context, pods);
-  const quote = told && shortQuote(told);
-  const said = [...new Set(told === undefined ? warnings : [told, ...warnings])];
+  told: string | undefined,
+): Pick<RuleResult, 'remedies'> & { waits: string } {
   const part = partOf(told, pods);
-  const [{ name } = { name: '' }] = pods;
-  const log = {
-    text: `Read on node ${node} what its kubelet says of Pod ${name}: journalctl -u kubelet --since=-10min | grep ${name}`,
-  };
-  if (part === undefined) {
-    const waits = `the kubelet of node ${node} has not confirmed that it has ended`;
-    const report = { text: `Resolve what the kubelet of node ${node} reports` };
-    return { waits, quote, said, remedies: [withRole('now', quote === undefined ? log : report)] };
-  }
+  const found = part && agentOf(context, agentsFor(context, part.agents, told), node);
+  const who = found && actorText(found.agent);
   const claims = [...new Set(pods.flatMap((pod) => pod.claims))];
-  const claim = part.what === 'CSI driver' && claims.length === 1 ? ` (claim ${claims[0]})` : '';
-  const fails = `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
-  const repair = `Repair the ${part.what} on node ${node}`;
-  const found = agentOf(context, agentsFor(context, part.agents, told), node);
-  const waits = `on node ${node} the ${part.what} ${fails}`;
-  const logs = quote === undefined ? [log] : [];
-  if (found === undefined) {
-    const [first, ...more] = [...logs, { text: `${repair}: it ${fails}` }];
-    const remedies = [withRole('now', first as Remedy), ...more.map((one) => withRole('or', one))];
-    return { waits, quote, said, remedies };
-  }
-  const { agent, trouble } = found;
-  const who = actorText(agent);
-  const runs = `which ${who} runs (${agent.ready} of ${agent.wanted} ready; it ${trouble})`;
-  const where = ['-n', agent.namespace, '--field-selector', `spec.nodeName=${node}`, '-o', 'wide'];
+  const claim = part?.what === 'CSI driver' && claims.length === 1 ? ` (claim ${claims[0]})` : '';
+  const fails = part && `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
+  const runs = found
+    ? `, which ${who} runs (${found.agent.ready} of ${found.agent.wanted} ready; it ${found.trouble})`
+    : '';
+  const repair = part
+    ? `Repair the ${part.what} on node ${node}${runs}: it ${fails}`
+    : `Resolve what the kubelet of node ${node} reports`;
+  const where = ['--field-selector', `spec.nodeName=${node}`, '-o', 'wide'];
+  const see = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
+  const [pod = { kind: 'Pod', name: '' }] = pods;
+  const log = {
+    text: `Read on node ${node} what its kubelet says of Pod ${pod.name}: journalctl -u kubelet --since=-10min | grep ${pod.name}`,
+  };
+  // Without an Event and a DaemonSet that fails, the part is a guess, which the log of the kubelet confirms.
+  const isGuess = told === undefined && found === undefined;
   return {
-    waits: `${waits}; ${who} ${trouble}`,
-    ...{ quote, said },
+    waits: part
+      ? `on node ${node} the ${part.what} ${fails}${found ? `; ${who} ${found.trouble}` : ''}`
+      : `the kubelet of node ${node} has not confirmed that it has ended`,
     remedies: [
-      withRole('now', { text: `${repair}, ${runs}: it ${fails}` }),
-      lookRemedy(`See the pods of ${who} on node ${node}`, kubectl('get', 'pods', ...where)),
-      ...logs.map((one) => withRole('look', one)),
+      ...(isGuess ? [withRole('now', log)] : [withRole('now', { text: repair })]),
+      ...(found
+        ? [
+            lookRemedy(
+              `See the pods of ${who} on node ${node}`,
+              kubectl('get', 'pods', '-n', found.agent.namespace, ...where),
+            ),
+          ]
+        : []),
+      ...(told === undefined ? [] : [lookRemedy(see, kubectl('describe', ...objectArgs(pod)))]),
+      ...(told === undefined && found ? [withRole('look', log)] : []),
+      ...(isGuess && part ? [withRole('or', { text: repair })] : []),
     ],
   };
+}
+
+/** Returns what ends the pods of a node: one that no longer exists, that reports a fault itself, or that is silent. */
+function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
+  if (node === undefined) {
+    const text =
+      'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)';
+    return [withRole('now', { text })];
+  }
+  const target = nameArgs('node', name);
+  const isReporting = node.ready === 'False';
+  const fix = isReporting
+    ? `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? 'no reason')}" (with containerd: systemctl restart containerd)`
+    : `Start the machine or the kubelet of node ${name} again`;
+  const drop = withRole('or', {
+    text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
+    command: kubectl('delete', ...target),
+    risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
+  });
+  return [
+    withRole('now', { text: `${fix}; the kubelet then confirms that the pods have ended` }),
+    lookRemedy(`See the state of node ${name}`, kubectl('describe', ...target)),
+    ...(isReporting ? [] : [drop]),
+  ];
+}
+
+/**
+ * Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped
+ * (kubernetes pkg/kubelet/kubelet.go: SyncTerminatingPod does not heed that its context is cancelled).
+ */
+export function forceRemedy(pods: readonly PodFacts[]): Remedy {
+  return {
+    text: `Delete Pod ${namesOf(pods)} without waiting for a kubelet`,
+    command: deletePodsCommand(pods, '--grace-period=0', '--force'),
+    risk: 'the Pod object is deleted although its containers may still run and use their volumes',
+  };
+}
+
+export function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): string {
+  const names = nameArgs('pod', ...pods.map(({ name }) => name));
+  return kubectl('delete', ...names, ...namespaceArgs(pods[0]?.namespace), ...flags);
 }
 
 /** How Events name a plugin or driver; in its name, words that many have. */
@@ -136,36 +246,27 @@ function agentsFor(context: Context, agents = /^$/, told = ''): Actor[] {
   const textOf = (one: Actor) => `${one.namespace} ${one.name} ${one.programs.join(' ')}`;
   const all = actorsOf(context)
     .filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone)
-    .filter((one) => words.every((word) => textOf(one).includes(word)))
-    .toSorted((a, b) => a.name.length - b.name.length);
+    .filter((one) => words.every((word) => textOf(one).includes(word)));
   const usual = all.filter((one) => agents.test(textOf(one)));
   return words.length > 0 && usual.length === 0 ? all : usual;
 }
 
-/** Returns the one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
+/** Returns the only one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
 function agentOf(context: Context, all: readonly Actor[], node: string) {
   if (all.some(({ namespace }) => context.now.places[namespace]?.pods?.ok !== true))
     return undefined;
-  const there = ({ pods }: Actor): PodFacts[] => pods.filter(({ nodeName }) => nodeName === node);
-  const isThere = all.some((agent) => there(agent).length > 0);
-  const [agent, ...others] = isThere
-    ? all.filter((one) => there(one).some(({ ready }) => !ready))
-    : all;
-  // `calico-node` and `calico-node-windows`, `cilium` and `cilium-envoy`.
-  const isOne = others.every(
-    (one) => one.namespace === agent?.namespace && one.name.startsWith(`${agent.name}-`),
-  );
-  if (agent === undefined || !isOne) return undefined;
-  const failing = there(agent).find(({ ready }) => !ready);
-  const trouble = failing
-    ? `has Pod ${failing.name} there, which is not ready`
-    : 'has no pod there';
+  const failing = ({ pods }: Actor) => pods.find((pod) => pod.nodeName === node && !pod.ready);
+  const isThere = all.some(({ pods }) => pods.some(({ nodeName }) => nodeName === node));
+  const [agent, ...others] = all.filter((one) => !isThere || failing(one));
+  if (agent === undefined || others.length > 0) return undefined;
+  const pod = failing(agent);
+  const trouble = pod ? `has Pod ${pod.name} there, which is not ready` : 'has no pod there';
   return { agent, trouble };
 }
 
 /** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */
-export function wantedAgents(context: Context, nodes: readonly PodFacts[][]): Partial<Wanted> {
-  const parts = nodes.flatMap((pods) => {
+export function wantedNodeAgents(context: Context): Partial<Wanted> {
+  const parts = [...overdueByNode(context).values()].flatMap((pods) => {
     const { told } = warningsAbout(context, pods);
     const part = partOf(told, pods);
     return part ? [agentsFor(context, part.agents, told).slice(0, 5)] : [];

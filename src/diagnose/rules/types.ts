@@ -18,7 +18,6 @@ import {
   lookRemedy,
   nameArgs,
   patchCommand,
-  permissionRemedy,
   preventionRemedies,
   rawRemedy,
   withRole,
@@ -98,6 +97,8 @@ function missingRule(context: Context, type: ResourceType, verb: string): RuleRe
 function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
   const { user = CONTROLLER, verb = 'deletecollection', message, text } = error;
   const target = findType(context, error) ?? { ...error, version: 'v1' };
+  const place = ['-n', context.now.namespace.name];
+  const asked = kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${user}`);
   return {
     code: 'deletion-forbidden',
     subject: typeSubject(target),
@@ -106,7 +107,8 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
     evidence: [text],
     remedies: [
       withRole('now', { text: `Give ${user} the permission back. ${GRANT}` }),
-      permissionRemedy(user, verb, typeName(target), context.now.namespace.name),
+      // "no" is an answer, although kubectl then fails.
+      lookRemedy(`See whether ${user} has the permission now`, `${asked} || true`),
     ],
   };
 }
@@ -128,7 +130,7 @@ function errorResults(context: Context, error: ContentError, listed?: ResourceTy
   }
   // With thousands of objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault.
   return suspectTypes(context)
-    .filter(({ total }) => kind !== 'timeout' || total < 5_000)
+    .filter(({ total }) => callFailure(text) !== 'timeout' || total < 5_000)
     .map(({ type }) => apiFailing(context, type, text));
 }
 
@@ -237,22 +239,21 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   });
 }
 
-function storageUnreadable(context: Context, text: string, listed?: ResourceType): RuleResult {
-  const { content, namespace } = context.now;
-  const unread = content.filter(({ read }) => !read.ok);
+function storageUnreadable({ now }: Context, text: string, listed?: ResourceType): RuleResult {
+  const { content, namespace } = now;
+  const [only, ...others] = content.filter(({ read }) => !read.ok);
   // `/registry/[group/]resource/namespace/name` (apiserver, pkg/storage/etcd3/store.go). Other texts name no object.
   const named = content.find(
     ({ type: { group, resource } }) =>
       text.includes(`/${resource}/${namespace.name}/`) &&
       (isBuiltIn(group) || text.includes(`/${group}/`)),
   );
-  const only = unread.length === 1 ? unread[0] : undefined;
-  const type = listed ?? (named ?? only)?.type;
+  const type = listed ?? (named ?? (others.length === 0 ? only : undefined))?.type;
   const restore =
     'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
   return {
     code: 'storage-unreadable',
-    subject: type ? typeSubject(type) : namespaceSubject(context.now.namespace.name),
+    subject: type ? typeSubject(type) : namespaceSubject(namespace.name),
     message:
       'has an object that the API server cannot read from its storage, so every list of the type fails',
     evidence: [text],
