@@ -2,7 +2,7 @@ import { typeName } from '../model/facts/metadata.ts';
 import { isInGracePeriod } from '../model/facts/workloads.ts';
 import type { Movement } from '../model/finding.ts';
 import { itemsIn, valueIn } from '../model/read.ts';
-import type { ObjectGroup, PodFacts, Snapshot, TypeContent } from '../model/snapshot.ts';
+import type { ObjectGroup, PodFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
 import { countsOf, isContentRead } from './content.ts';
 import { type Context, isForeseen } from './context.ts';
 import type { RuleResult } from './results.ts';
@@ -58,7 +58,7 @@ function movementOfController(context: Context): Movement | undefined {
 }
 
 interface Shrinking {
-  content: TypeContent;
+  type: ResourceType;
   before: number;
   now: number;
   finalizers: string[];
@@ -67,23 +67,21 @@ interface Shrinking {
 /** Returns the sets of objects (by type and finalizers, whoever wrote these) of which some are left, and fewer than before. */
 export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
   const earlier = new Map(before.content.map(({ type, read }) => [typeName(type), valueIn(read)]));
-  return now.content.flatMap((content) => {
-    const old = earlier.get(typeName(content.type))?.terminating;
-    const left = valueIn(content.read)?.terminating;
+  return now.content.flatMap(({ type, read }) => {
+    const old = earlier.get(typeName(type))?.terminating;
+    const left = valueIn(read)?.terminating;
     if (old === undefined || left === undefined) return [];
-    const had = bySet(old);
-    return [...bySet(left)].flatMap(([key, groups]) => {
-      const [before, now] = [had.get(key) ?? [], groups].map((all) =>
-        sum(all.map(({ count }) => count)),
-      ) as [number, number];
-      const [{ finalizers }] = groups as [ObjectGroup];
-      return now < before ? [{ content, before, now, finalizers }] : [];
+    const had = countsBySet(old);
+    return [...countsBySet(left)].flatMap(([set, now]) => {
+      const before = had.get(set) ?? 0;
+      return now < before ? [{ type, before, now, finalizers: JSON.parse(set) }] : [];
     });
   });
 }
 
-function bySet(groups: readonly ObjectGroup[]): Map<string, ObjectGroup[]> {
-  return Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
+function countsBySet(groups: readonly ObjectGroup[]): Map<string, number> {
+  const bySet = Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
+  return new Map([...bySet].map(([set, same]) => [set, sum(same.map(({ count }) => count))]));
 }
 
 /** Returns a key that is equal for the same finalizers in any order. */

@@ -80,26 +80,23 @@ export function idsAwaited(context: Context, held: Held, owner?: Actor): string[
   const lines = owner === undefined ? [] : currentLogLines(context, held, owner);
   const logged = lines.map(({ text }) => text).filter(isWaitText);
   const texts = [...waitTexts(context, held), ...logged];
-  return [
-    ...objectsAwaited(context, held, undefined, texts).flatMap((object) =>
-      idsOfObject(context, object),
-    ),
-    ...idsOfPods(context, held),
-    ...idsTold(context, held, texts),
-  ];
+  const objects = objectsAwaited(context, held).flatMap((object) => idsOfObject(context, object));
+  return [...objects, ...idsOfPods(context, held), ...idsTold(context, held, texts)];
 }
 
 export function idsInText(context: Context, held: Held, text: string): string[] {
-  if (!isWaitText(text)) return [];
-  const objects = objectsAwaited(context, held, ['told'], [text]);
-  return [...objects.flatMap(idsOfHeld), ...idsTold(context, held, [text])];
+  return isWaitText(text) ? idsTold(context, held, [text]) : [];
 }
 
-/** Returns the ids of other finalizers of the object, and of namespaces, that texts name. */
+/** Returns the ids of objects, of other finalizers of the object, and of namespaces, that texts name. */
 function idsTold(context: Context, held: Held, texts: readonly string[]): string[] {
   const isAhead = context.now.forecast !== undefined;
   const namespaces = isAhead ? [] : namespacesAwaited(context, held, texts);
-  return [...texts.flatMap((text) => finalizerAwaited(held, text)), ...namespaces.map(resultId)];
+  return [
+    ...objectsAwaited(context, held, ['told'], texts).flatMap((one) => idsOfObject(context, one)),
+    ...texts.flatMap((text) => finalizerAwaited(held, text)),
+    ...namespaces.map(resultId),
+  ];
 }
 
 /** Returns the terminating objects of the namespace, and those outside of it that were read by name. */

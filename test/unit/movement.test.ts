@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import type { Movement } from '../../src/model/finding.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
-import { readFailed } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Snapshot, TypeContent } from '../../src/model/snapshot.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import {
@@ -103,6 +103,11 @@ describe('movementOf', () => {
         UNKNOWN,
       ],
       ['is not for a pod without a node', end(LATER, { nodeName: undefined }), UNKNOWN],
+      [
+        'is not for a pod whose node was deleted',
+        { ...end(LATER), nodes: { 'node-1': readOk(undefined) } },
+        UNKNOWN,
+      ],
       ['is not there with a time that cannot be read', end('tomorrow'), UNKNOWN],
       ['is not known without pods', { ...end(LATER), pods: readFailed(failureOf()) }, UNKNOWN],
     ])('%s', (_, now, is) => {

@@ -50,7 +50,7 @@ export function heldObjects(context: Context): Held[] {
       .filter(({ finalizers }) =>
         shrinking.every(
           (one) =>
-            one.content !== content || finalizerSet(one.finalizers) !== finalizerSet(finalizers),
+            one.type !== content.type || finalizerSet(one.finalizers) !== finalizerSet(finalizers),
         ),
       )
       .flatMap((group) =>

@@ -27,12 +27,10 @@ export function controllerManager({ now, nowMs }: Context): {
   const { renewTime = '', durationSeconds = LEASE_SECONDS } = lease ?? {};
   const ageMs = nowMs - Date.parse(renewTime);
   const where = `Lease ${namespace}/${name}`;
-  return Number.isNaN(ageMs)
-    ? { state: 'unseen', evidence: `${where} could not be read; managed clusters hide it` }
-    : {
-        state: ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh',
-        evidence: `${where} was last renewed at ${renewTime}`,
-      };
+  if (Number.isNaN(ageMs))
+    return { state: 'unseen', evidence: `${where} could not be read; managed clusters hide it` };
+  const state = ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh';
+  return { state, evidence: `${where} was last renewed at ${renewTime}` };
 }
 
 /** Finds that no controller processes the namespace. A stale Lease proves that kube-controller-manager does not run; silence only suggests it. */

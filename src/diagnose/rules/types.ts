@@ -283,7 +283,7 @@ export function crdTerminating(context: Context): RuleResult[] {
 export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
-  const byType = Map.groupBy(shrinkingTypes(before, now), ({ content }) => content.type);
+  const byType = Map.groupBy(shrinkingTypes(before, now), ({ type }) => type);
   return [...byType].map(([type, list]) => {
     const had = sum(list.map((moving) => moving.before));
     const left = sum(list.map((moving) => moving.now));
