@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
-import { createSecureContext, getCACertificates, type SecureContextOptions } from 'node:tls';
+import { type ConnectionOptions, createSecureContext, getCACertificates } from 'node:tls';
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici';
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
@@ -28,10 +28,7 @@ export interface Session extends Required<Omit<ConnectOptions, 'signal' | keyof 
 
 export type TlsOptions = buildConnector.BuildOptions;
 
-interface Trust extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
-  servername?: string | undefined;
-  rejectUnauthorized?: boolean | undefined;
-}
+type Trust = Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'servername' | 'rejectUnauthorized'>;
 
 /** Without `ca` the roots of Node and of the system are trusted, as by kubectl: companies add their authority there. */
 export function tlsOptions({ ca, cert, key, servername, rejectUnauthorized }: Trust): TlsOptions {

@@ -260,7 +260,7 @@ test.each([
   (finalizer, risk) => {
     const context = contextOf(readRecordedLook('put-back').now);
     const [held] = heldObjects(context) as [Held];
-    const writers = [{ finalizer, manager: 'kubectl-patch', operation: 'Update', time: undefined }];
+    const writers = [{ finalizer, manager: 'kubectl-patch', time: undefined }];
     const type = { ...held.type, group: 'argoproj.io', kind: 'Application' };
     const subject = { ...held.subject, kind: 'Application' };
     const [removal] = removalRemedies(context, { ...held, finalizer, writers, type, subject }, []);

@@ -67,8 +67,7 @@ const written =
     const time = new Date(expired + 1_000 * seconds).toISOString();
     for (const { read } of now.content)
       for (const { examples } of read.ok ? read.value.guarded : [])
-        for (const object of examples)
-          object.statusWriters.push({ manager, operation: 'Update', time } as never);
+        for (const object of examples) object.statusWriters.push({ manager, time } as never);
   };
 // Go's own flags have one hyphen.
 const dryRun: Change = (now) => {

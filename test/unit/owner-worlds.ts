@@ -289,7 +289,6 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
   const by = (name: string): FinalizerWriter => ({
     finalizer,
     manager: name,
-    operation: 'Update',
     time,
   });
   const writers = {
@@ -312,7 +311,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
   });
   const event = (component: string, instance: string): EventFacts => ({
     ...{ type: 'Normal', reason: 'Reconciled', message: 'fine', component, instance, at: time },
-    regarding: { kind: type.kind, namespace: DEMO, name: 'db', uid: object.uid },
+    regarding: { uid: object.uid },
   });
   const there = owner.state !== 'gone' && owner.state !== 'outside';
   const definition =

@@ -47,7 +47,6 @@ export function namespaceFacts(given: Partial<NamespaceFacts> = {}): NamespaceFa
     specFinalizers: ['kubernetes'],
     conditions: GREEN_CONDITIONS,
     statusWrittenAt: '2026-03-02T10:00:06Z',
-    owners: [],
     annotations: {},
     ...given,
   };
@@ -123,7 +122,7 @@ export function group(
   const { names, manager, ...rest } = given;
   const count = rest.count ?? names?.length ?? 1;
   const some = Array.from({ length: Math.min(count, 10) }, (_, at) => `${type.resource}-${at}`);
-  const by = { manager: manager ?? '', operation: 'Update', time: '2026-03-02T09:30:00Z' };
+  const by = { manager: manager ?? '', time: '2026-03-02T09:30:00Z' };
   const writers =
     manager === undefined ? [] : finalizers.map((finalizer) => ({ finalizer, ...by }));
   const examples = (names ?? some).map((name) => objectFacts(type, name, { finalizers, writers }));

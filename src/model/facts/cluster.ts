@@ -10,13 +10,7 @@ export const eventFacts = shape({
   type: at.text('type'),
   reason: at.message('reason'),
   message: at.message('message'),
-  regarding: at.field(
-    'involvedObject',
-    shape({
-      ...{ kind: at.text('kind'), namespace: at.text('namespace') },
-      ...{ name: at.text('name'), uid: at.text('uid') },
-    }),
-  ),
+  regarding: at.field('involvedObject', shape({ uid: at.text('uid') })),
   /** The component that reported the Event, and its pod or process. */
   component: (event) =>
     stringAt(event, 'reportingComponent') || stringAt(event, 'source', 'component') || '',
@@ -109,7 +103,6 @@ export const definitionDetail = shape({
   kind: at.text('spec.names.kind'),
   /** Versions in which objects may still be stored. */
   storedVersions: at.texts('status.storedVersions'),
-  conditions: conditionsOf,
   conversionService: at.ifAny('spec.conversion.webhook.clientConfig.service', serviceRef),
 });
 

@@ -45,7 +45,6 @@ export const ownerReferences = at.each(
 
 /** `manager`: `fieldManager` of the request, or its User-Agent up to the first slash. */
 const write = shape({ manager: at.text('manager'), time: at.textIfAny('time') });
-const operation = at.text('operation');
 
 /** Returns the managedFields, oldest first. */
 function managedFields(object: Json | undefined): Json[] {
@@ -56,7 +55,7 @@ function managedFields(object: Json | undefined): Json[] {
 /** Returns who last set a field, also by a subresource. */
 export function lastWrite(object: Json | undefined, ...field: string[]) {
   const last = managedFields(object).findLast((entry) => hasSet(entry, ...field));
-  return last === undefined ? undefined : { ...write(last), operation: operation(last) };
+  return last === undefined ? undefined : write(last);
 }
 
 function hasSet(entry: Json, ...field: string[]): boolean {
@@ -77,9 +76,9 @@ export function finalizerWriters(object: Json | undefined) {
     const key = `v:${JSON.stringify(finalizer)}`;
     const last = entries.findLast((entry) => hasSet(entry, 'f:metadata', 'f:finalizers', key));
     if (last === undefined) return [];
-    const by = { finalizer, ...write(last), operation: operation(last) };
-    const isManifest = authors.length === 1 || by.operation === 'Apply';
-    return { ...by, ...(isManifest && authors.includes(last) && { isAuthor: true as const }) };
+    const isManifest = authors.length === 1 || stringAt(last, 'operation') === 'Apply';
+    const isAuthor = isManifest && authors.includes(last) && { isAuthor: true as const };
+    return { finalizer, ...write(last), ...isAuthor };
   });
 }
 
@@ -161,8 +160,7 @@ export const namespaceFacts = shape({
   ...METADATA,
   phase: at.textIfAny('status.phase'),
   specFinalizers: at.texts('spec.finalizers'),
-  /** They may name the object that stands for it, as its annotations. */
-  owners: at.textOfEach('metadata.ownerReferences', 'uid'),
+  /** They may name the object that stands for it. */
   annotations: (object) => dictionary(shortAnnotations(object)),
   conditions: conditionsOf,
   /** Conditions have no other time of their last check. */
