@@ -26,8 +26,7 @@ export function movementOf(context: Context, blocking: readonly RuleResult[]): M
         : [lastingOf(before), lastingOf(now)];
     const isHeld = blocking.some(({ code }) => code !== 'content-deleting');
     const isRest = !isHeld && left < had && isContentRead(now);
-    const comparedMs = nowMs - Date.parse(before.takenAt);
-    if (sets.length > 0 || isRest) return { kind: 'shrinking', before: had, now: left, comparedMs };
+    if (sets.length > 0 || isRest) return { kind: 'shrinking', before: had, now: left };
   }
   const isSilent = blocking.length === 0 && now.unread.length === 0;
   return (

@@ -22,8 +22,7 @@ export interface Examination {
   snapshot: Snapshot;
   diagnosis: Diagnosis;
   at: number;
-  /** For all namespaces that were examined together. */
-  cost: { requests: number; ms: number };
+  endedAt: number;
 }
 
 interface Examined {
@@ -40,7 +39,6 @@ export async function examine(
   ahead?: Pick<Run, 'isPodsFirst'>,
 ): Promise<Examination[]> {
   const at = deps.clock.now();
-  const sentBefore = deps.api.requestsSent();
   const within = (ms: number): AbortSignal =>
     AbortSignal.any([deps.signal, AbortSignal.timeout(Math.max(1, Math.ceil(ms)))]);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
@@ -74,10 +72,10 @@ export async function examine(
   };
   const explaining = within(EXPLAIN_MS);
   const diagnoses = await oneAfterAnother(snapshots, explain, { ...deps, signal: explaining });
-  const cost = { requests: deps.api.requestsSent() - sentBefore, ms: deps.clock.now() - at };
+  const endedAt = deps.clock.now();
   return snapshots.map((snapshot, index) => {
     const diagnosis = diagnoses[index] ?? explain(unexamined(snapshot));
-    return { snapshot, diagnosis, at, cost };
+    return { snapshot, diagnosis, at, endedAt };
   });
 }
 

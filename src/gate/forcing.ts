@@ -88,7 +88,7 @@ async function planAll(open: readonly Forced[], run: Run): Promise<ForcePlan[]> 
   const policy = inputs.force as ActivePolicy;
   const cases = open.map(({ waited }) => waited);
   const last = cases.map(({ examinations }) => examinations.at(-1) as Examination);
-  const readAt = Math.min(...last.map(({ at, cost }) => at + cost.ms));
+  const readAt = Math.min(...last.map(({ endedAt }) => endedAt));
   const isCompared = last.every(({ diagnosis }) => diagnosis.movement.kind !== 'unknown');
   const isUnsure = policy.mode !== 'objects' && !isCompared;
   if (isUnsure) {

@@ -22,7 +22,7 @@ export async function forecastAll(
   return addLeftBehind(results, ({ uid }) => uid !== '', run);
 }
 
-function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): NamespaceResult {
+function forecastResult({ snapshot, diagnosis }: Examination, run: Run): NamespaceResult {
   const { namespace } = snapshot;
   const { name, deletionTimestamp } = namespace;
   const isGoing = deletionTimestamp !== undefined;
@@ -34,7 +34,6 @@ function forecastResult({ snapshot, diagnosis, cost }: Examination, run: Run): N
   return {
     ...resultOf({ name }, namespace, outcome, event, run),
     diagnosis,
-    examination: cost,
     ...(isGoing ? {} : { basis: basisOf(snapshot, diagnosis) }),
     order: orderOf(snapshot).map((step) => orderEntry(name, step)),
   };

@@ -155,11 +155,11 @@ function resultAfter(one: Case, run: Run): NamespaceResult {
     ...resultOf(target, facts, outcome, event, run),
     elapsedMs: (ended?.at ?? run.clock.now()) - run.startedAt,
     timeline: progress.end(event),
-    ...(last && { diagnosis: last.diagnosis, examination: last.cost }),
+    ...(last && { diagnosis: last.diagnosis }),
   });
   if (ended?.how === 'stopped') return finish('cancelled', 'the run was cancelled');
   if (ended !== undefined && 'event' in ended)
-    return { ...finish(ended.how, ended.event), diagnosis: undefined, examination: undefined };
+    return { ...finish(ended.how, ended.event), diagnosis: undefined };
   if (trouble?.kind === 'unauthorized') {
     const why = `its credentials ended, so the gate could read nothing more: ${trouble.message}`;
     return finish('inconclusive', why);

@@ -7,8 +7,6 @@ export interface KubernetesApi {
   readonly target: ClusterTarget;
   /** The server's clock minus the local clock, from the `Date` header of the last answer. */
   clockOffsetMs(): number;
-  /** Also for pages and retries. */
-  requestsSent(): number;
 
   get(path: string, options?: CallOptions): Promise<Read<JsonObject>>;
   /** Reads page by page, after a 410 once from the start. Items are passed on as they arrive: memory does not grow. */

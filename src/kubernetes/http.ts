@@ -50,7 +50,6 @@ export function openHttp(
   const throttle = new Throttle(MAX_REQUESTS);
   const dispatchers = new Map<TlsOptions, { calls: Dispatcher; watches: Dispatcher }>();
   let clockOffsetMs = 0;
-  let requestsSent = 0;
   debug(`context ${access.context} from ${access.source}: ${access.server}${via}`);
 
   /** Requests on the connections of an earlier login may still run; `close` ends them. */
@@ -72,7 +71,6 @@ export function openHttp(
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
     };
     const type = method === 'PATCH' ? 'application/json-patch+json' : 'application/json';
-    requestsSent++;
     try {
       const request = {
         origin: server.origin,
@@ -184,7 +182,6 @@ export function openHttp(
       return opened.ok ? readEvents(opened.value, options) : opened;
     },
     clockOffsetMs: () => clockOffsetMs,
-    requestsSent: () => requestsSent,
     async close() {
       closing.abort();
       const all = [...dispatchers.values()].flatMap((each) => Object.values(each));

@@ -118,5 +118,5 @@ export type Movement =
   | { kind: 'starting' }
   /** The problem in its conditions is fixed; Kubernetes tries again within a minute. */
   | { kind: 'retrying' }
-  | { kind: 'shrinking'; before: number; now: number; comparedMs: number }
+  | { kind: 'shrinking'; before: number; now: number }
   | { kind: 'grace-period'; until: string };

@@ -64,7 +64,6 @@ export interface NamespaceResult {
   order?: OrderEntry[];
   basis?: ForecastBasis;
   deletions?: Deletion[];
-  examination?: { requests: number; ms: number } | undefined;
   refusal?: string;
 }
 

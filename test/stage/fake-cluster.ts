@@ -82,10 +82,6 @@ export class FakeCluster implements KubernetesApi {
     this.namespace('kube-system', { active: true });
   }
 
-  requestsSent(): number {
-    return this.requests.length;
-  }
-
   clockOffsetMs(): number {
     return 0;
   }

@@ -206,7 +206,6 @@ export function namespaceResult(given: Partial<NamespaceResult> = {}): Namespace
     timeline: [],
     forced: null,
     leftBehind: undefined,
-    examination: { requests: 51, ms: 900 },
     ...given,
   };
 }
@@ -233,7 +232,6 @@ export function gone(name = 'preview-pr-42', elapsedMs = 38_000): NamespaceResul
     outcome: 'deleted',
     verdict: 'pass',
     elapsedMs,
-    examination: undefined,
   });
 }
 
@@ -247,7 +245,6 @@ export function settled(
     verdict,
     elapsedMs: 12_000,
     deletionTimestamp: undefined,
-    examination: undefined,
   });
 }
 

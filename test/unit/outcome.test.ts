@@ -159,7 +159,7 @@ describe('isPermanent', () => {
 
   const movements = [
     { kind: 'grace-period', until: 'x' },
-    { kind: 'shrinking', before: 2, now: 1, comparedMs: 1 },
+    { kind: 'shrinking', before: 2, now: 1 },
   ] as const;
   test.each<[what: string, given: Partial<Finding>, more?: Partial<Diagnosis>]>([
     ['it is no root cause', {}, { rootCauses: [] }],
