@@ -10,7 +10,7 @@ import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { itemsIn, valueIn } from '../model/read.ts';
 import type { ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
-import { type Actor, actorsOf, isAlive, WORKLOAD_SOURCES } from './actors.ts';
+import { type Actor, actorsOf, isAlive } from './actors.ts';
 import type { AdmissionRequest } from './admission/expressions.ts';
 import {
   ADMISSION_SOURCES,
@@ -54,17 +54,9 @@ import { namedOutside, PROTECTION } from './waits.ts';
 type Part = Partial<Omit<Wanted, 'parseDetail'>>;
 
 /** Sources that show which programs exist, whether Kubernetes' own controllers work, and what refuses their requests. */
-const BASIS = [
-  ...['namespaces', 'leases', 'clusterRoles', 'clusterRoleBindings', 'apiServices'],
-  ...[...WORKLOAD_SOURCES, ...ADMISSION_SOURCES],
-] as Wanted['cluster'];
-
-const FOR_FORECAST: Wanted['cluster'] = [...BASIS, 'conversions'];
-const FOR_OWNERS: Wanted['cluster'] = [
-  'namespaces',
-  ...OWNER_SOURCES.cluster,
-  ...ADMISSION_SOURCES,
-];
+const FOR_OWNERS = ['namespaces', ...OWNER_SOURCES.cluster, ...ADMISSION_SOURCES] as const;
+const BASIS = FOR_OWNERS.filter((key) => key !== 'definitions');
+const FOR_FORECAST = [...BASIS, 'conversions' as const];
 
 /** Returns the necessary reads. A clean namespace costs no request; of what is held, all is read that could show its owner: an unread source proves nothing. */
 export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
@@ -86,7 +78,7 @@ export function wantedAnyway({ forecast, namespace }: Snapshot, before?: Snapsho
   return gather([
     forecast === undefined ? {} : { cluster: FOR_FORECAST },
     // Beside an earlier snapshot they may turn out to be deleted one by one: then no owner is looked for.
-    before || others.length === 0 ? {} : { cluster: FOR_OWNERS, places: [here] },
+    before || others.length === 0 ? {} : { cluster: [...FOR_OWNERS], places: [here] },
   ]);
 }
 

@@ -161,7 +161,8 @@ function kubeletTrouble(
   const repair = part
     ? `Repair the ${part.what} on node ${node}${runs}: it ${fails}`
     : `Resolve what the kubelet of node ${node} reports`;
-  const where = ['--field-selector', `spec.nodeName=${node}`, '-o', 'wide'];
+  const where = [...namespaceArgs(found?.agent.namespace), '--field-selector'];
+  const getPods = kubectl('get', 'pods', ...where, `spec.nodeName=${node}`, '-o', 'wide');
   const see = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
   const [pod = { kind: 'Pod', name: '' }] = pods;
   const log = {
@@ -175,14 +176,7 @@ function kubeletTrouble(
       : `the kubelet of node ${node} has not confirmed that it has ended`,
     remedies: [
       ...(isGuess ? [withRole('now', log)] : [withRole('now', { text: repair })]),
-      ...(found
-        ? [
-            lookRemedy(
-              `See the pods of ${who} on node ${node}`,
-              kubectl('get', 'pods', '-n', found.agent.namespace, ...where),
-            ),
-          ]
-        : []),
+      ...(found ? [lookRemedy(`See the pods of ${who} on node ${node}`, getPods)] : []),
       ...(told === undefined ? [] : [lookRemedy(see, kubectl('describe', ...objectArgs(pod)))]),
       ...(told === undefined && found ? [withRole('look', log)] : []),
       ...(isGuess && part ? [withRole('or', { text: repair })] : []),
