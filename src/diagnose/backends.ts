@@ -162,7 +162,7 @@ export function backendRemedies(
   const then = `it is the backend of ${who}, and ${HEALS}`;
   if (actor) {
     return actor.wanted === 0
-      ? [scaleUpRemedy(actor, then)]
+      ? [scaleUpRemedy(context, actor, then)]
       : podRemedies(actor, actorText(actor), then);
   }
   const fix = isDead

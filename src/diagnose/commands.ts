@@ -2,8 +2,9 @@ import { shellQuote, upperFirst } from '../base/text.ts';
 import { OUT_OF_MEMORY } from '../model/facts/workloads.ts';
 import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
+import { partnerKey, type Wanted } from '../model/snapshot.ts';
 import { type Actor, actorText } from './actors.ts';
-import type { Context } from './context.ts';
+import { type Context, listNames, servedType } from './context.ts';
 import { identifiesProgram } from './owner/names.ts';
 
 /** Writes one kubectl call; every word is quoted, so that a name from the cluster stays one word. */
@@ -85,8 +86,17 @@ export function preventionRemedies(
   return [withRole('next', late.length === 0 ? remedy : { text: remedy.text }), ...late];
 }
 
+/** Returns the objects without which the pods of a workload do not start. */
+export function neededToStart(context: Context, actor: Actor): Wanted['partners'] {
+  const { account, namespace, requires = [] } = actor;
+  return [{ kind: 'ServiceAccount', name: account.name }, ...requires].flatMap(({ kind, name }) => {
+    const type = servedType(context, { apiVersion: 'v1', kind });
+    return type ? [{ type, namespace, name }] : [];
+  });
+}
+
 /** Returns the remedy that gives a workload without pods its pods back. `then`: what happens next. */
-export function scaleUpRemedy(actor: Actor, then: string): Remedy {
+export function scaleUpRemedy(context: Context, actor: Actor, then: string): Remedy {
   const { apiVersion, kind, nodeSelector, owner, scaledBy } = actor;
   const who = actorText(actor);
   const target = objectArgs(actor);
@@ -114,7 +124,14 @@ export function scaleUpRemedy(actor: Actor, then: string): Remedy {
   const [group] = apiVersion.split('/');
   const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
   const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
-  return withRole('now', { text: `Scale ${who} up; ${then}${undone}`, command });
+  const absent = neededToStart(context, actor).flatMap(({ type: { kind }, namespace, name }) => {
+    const read =
+      context.now.partners[partnerKey({ group: '', kind, namespace: `${namespace}`, name })];
+    return read?.ok && read.value === undefined ? [`${kind} ${namespace}/${name}`] : [];
+  });
+  const first = `First create ${listNames([...new Set(absent)])}, without which its pods do not start. Then scale`;
+  const scale = absent.length > 0 ? first : 'Scale';
+  return withRole('now', { text: `${scale} ${who} up; ${then}${undone}`, command });
 }
 
 /** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */

@@ -20,6 +20,7 @@ import {
   realRequest,
 } from './admission/guards.ts';
 import { foreseenDeletions, lastStep } from './admission/judge.ts';
+import { neededToStart } from './commands.ts';
 import {
   conversionsOf,
   countsOf,
@@ -237,6 +238,8 @@ function forHeld(context: Context, held: Held): Part {
   const first = objects.slice(0, 1);
   // Only an aggregated server itself knows whether it honours dry runs.
   const isTried = cluster.apiServices?.ok === true && !isAggregated(context, type);
+  const { owner, suspects } = findOwner(context, held);
+  const asleep = [owner, ...suspects].flatMap((one) => (one?.actor?.wanted === 0 ? one.actor : []));
   const hasStatus = !WITHOUT_STATUS.has(typeName(type));
   return {
     definitions: definitionNames(context, held),
@@ -245,6 +248,7 @@ function forHeld(context: Context, held: Held): Part {
       .map((object) => ({ type, object })),
     partners: [
       ...namedOutside(context, held),
+      ...asleep.flatMap((actor) => neededToStart(context, actor)),
       ...(forecast === undefined ? [] : needsOf(context, held)),
     ],
     trials: isTried ? first.map((object) => ({ ...held, object })) : [],

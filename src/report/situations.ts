@@ -72,7 +72,8 @@ function withoutCause(namespace: NamespaceResult): Situation | undefined {
   }
   if (isOpenOnly(diagnosis)) {
     const open = `may hang: it is not known ${first.what}: `;
-    return ['an open question', open, undefined, first.reason];
+    const text = 'Look at what the question names; for sure, only the deletion itself answers it';
+    return ['an open question', open, { text }, first.reason];
   }
   const text = 'Allow the gate to read the rest: add the permissions below to its role';
   const look = notInspected.some(({ grant }) => grant) ? { text } : examine;

@@ -6,13 +6,15 @@ import { classifyErrorText, isAdmissionError } from '../../src/diagnose/error-te
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
 import { removalRemedies } from '../../src/diagnose/owner/remedies.ts';
+import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import { POD_TYPE } from '../../src/model/facts/metadata.ts';
+import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
-import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
+import { type PodFacts, partnerKey, type Snapshot } from '../../src/model/snapshot.ts';
 import { isOpenOnly } from '../../src/report/situations.ts';
-import { type Change, heldIn, told } from './changes.ts';
+import { type Change, heldIn, listed, named, told } from './changes.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 
 /** What a report advises about a recorded hang that differs in one thing. */
@@ -287,5 +289,61 @@ test('a condition that was False before the deletion is quoted, with its age', (
     const deletedAt = Date.parse(now.namespace.deletionTimestamp ?? '');
     failedAt(now, new Date(deletedAt - 5_000).toISOString(), 'the licence has expired');
   });
-  expect(message).toMatch(/has said since 10 s before the deletion: .*the licence has expired$/);
+  expect(message).toMatch(
+    /runs\. Status condition Ready=False .* has said since 10 s before the deletion: .*the licence has expired$/,
+  );
+});
+
+test('where the external resource is gone, one removal is the fix, and to keep that resource an alternative', () => {
+  const { remedies } = rootOf('everyday-crossplane-refused', (now) =>
+    failedAt(now, now.takenAt, 'cannot delete bucket: StatusCode: 404, NoSuchBucket: not found'),
+  );
+  const commands = remedies.filter(({ command }) => command).map(({ role }) => role);
+  expect(remedies[0]?.text).toMatch(/^Remove this one finalizer/);
+  expect(commands).toEqual(['now', 'or', 'look']);
+});
+
+const POD_SPEC = {
+  serviceAccountName: 'widget-operator',
+  volumes: [
+    { name: 'tls', secret: { secretName: 'serving-cert' } },
+    { name: 'ca', projected: { sources: [{ configMap: { name: 'root-ca' } }] } },
+    { name: 'extra', secret: { secretName: 'extra', optional: true } },
+  ],
+  containers: [
+    { name: 'manager', envFrom: [{ secretRef: { name: 'cloud-credentials' } }] },
+    { name: 'proxy', env: [{ valueFrom: { secretKeyRef: { name: 'serving-cert', key: 'x' } } }] },
+  ],
+};
+
+test.each([
+  [[], /^Scale Deployment /],
+  [['ServiceAccount widget-operator'], /^First create ServiceAccount widget-system\/widget-oper/],
+  [['Secret serving-cert'], /^First create Secret widget-system\/serving-cert, without which/],
+  [
+    ['ConfigMap root-ca', 'Secret cloud-credentials'],
+    /^First create ConfigMap widget-system\/root-ca, Secret widget-system\/cloud-credentials, .*Then scale Deployment widget-system\/widget-operator up; it then removes the finalizer$/,
+  ],
+])('a controller without replicas that also lacks %j', (lacking, advice) => {
+  const { root } = told('S3', (now) => {
+    const asleep = named(listed(now, 'deployments'), 'widget-operator');
+    const { requires } = workloadFacts(
+      'apps/v1',
+      'Deployment',
+    )({
+      spec: { template: { spec: POD_SPEC } },
+    });
+    Object.assign(asleep, { requires });
+    const { partners } = wantedFor(now);
+    const names = partners.map(({ type, name }) => `${type.kind} ${name}`);
+    expect(names).toEqual(expect.arrayContaining(lacking));
+    expect(names).not.toContain('Secret extra');
+    const [found] = heldIn(now);
+    for (const one of partners) {
+      const isLacking = lacking.includes(`${one.type.kind} ${one.name}`);
+      now.partners[partnerKey({ ...one.type, ...one })] = readOk(isLacking ? undefined : found);
+    }
+  });
+  expect(root.code).toBe('owner-scaled-to-zero');
+  expect(root.remedies[0]?.text).toMatch(advice);
 });

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { FINDING_CODES, type Finding, type Subject } from '../../src/model/finding.ts';
 import { rootsOf } from '../../src/report/causes.ts';
-import { chainClauses, clockTime, linkWords, withAges } from '../../src/report/sentences.ts';
+import {
+  chainClauses,
+  clockTime,
+  linkWords,
+  messageWords,
+  withAges,
+} from '../../src/report/sentences.ts';
 import { viewOf } from '../../src/report/view.ts';
 import { asSentences, literal, toMarkdown, toPlain } from '../../src/report/words.ts';
 import { expectPairs } from '../stub/pairs.ts';
@@ -118,6 +124,23 @@ test.each([
   const one = namespaceResult({ outcome: 'inconclusive', diagnosis: diagnosis([root]) });
   const [view] = viewOf(runOf([one], { kind: 'forecast' })).namespaces;
   expect(toPlain(view?.state ?? '')).toMatch(words);
+});
+
+test.each([
+  ['a/b', 'is held by the finalizer'],
+  ['x/y', 'is held by finalizer a/b'],
+])('a finalizer after an object with finalizer %s', (finalizer, words) => {
+  const told = messageWords(finding(HELD), SCENE, finding({ ...HELD, finalizer }));
+  expect(toPlain(told)).toBe(words);
+});
+
+test('an inconclusive forecast with an open question says what it is, and what to do', () => {
+  const notInspected = [{ what: 'whether admission lets pods be deleted', reason: 'policy x' }];
+  const found = { ...diagnosis([]), notInspected };
+  const one = namespaceResult({ outcome: 'inconclusive', diagnosis: found });
+  const [cause] = viewOf(runOf([one], { kind: 'forecast' })).causes;
+  expect(toPlain(asSentences(cause?.clauses ?? []))).toContain('pods be deleted: policy x');
+  expect(JSON.stringify(cause)).toContain('only the deletion itself answers it');
 });
 
 test('two objects that wait for each other are told as such', () => {

@@ -256,7 +256,7 @@ function stateOf(context: Context, held: Held, suspect: Suspect): { state: strin
   if (against) return { state: 'made by such an object' };
   if (actor === undefined || actor.isGone) return { state: 'gone' };
   const state = stateText(context, actor);
-  if (actor.wanted === 0) return { state, fix: scaleUpRemedy(actor, then) };
+  if (actor.wanted === 0) return { state, fix: scaleUpRemedy(context, actor, then) };
   return isAlive(actor) ? { state } : fixed(state, `make it ready (${state}); ${then}`);
 }
 

@@ -1,3 +1,4 @@
+import { upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
@@ -140,14 +141,14 @@ function isGoing({ actor, context, held, log, removal, who }: Signs): Found | un
   };
 }
 
-function scaledToZero({ actor, removal }: Signs): Found | undefined {
+function scaledToZero({ actor, context, removal }: Signs): Found | undefined {
   if (actor.wanted !== 0) return undefined;
   const { manager, time } = actor.scaledBy ?? {};
   const at = time === undefined ? '' : ` at ${time}`;
   const by = manager && `field manager "${manager}" set its replicas${at} (managedFields)`;
   return {
     says: scaledToZeroText(actor),
-    remedies: [scaleUpRemedy(actor, REMOVES), ...removal],
+    remedies: [scaleUpRemedy(context, actor, REMOVES), ...removal],
     evidence: by ? [by] : [],
   };
 }
@@ -246,7 +247,7 @@ function fails(owner: Signs): Found | undefined {
       : `runs, but ${isTold ? refused : `${failing}: ${quote}`}`,
     remedies: [
       ...(isHopeless || (first && isGoneOutside(first.error))
-        ? removalAsFirstStep([...removal, ...escapes])
+        ? [...removalAsFirstStep(removal), ...escapes]
         : [...cures, ...escapes, ...(isOutside ? removal : [])]),
       ...(lost ? orderRemedies(context, held, 'the objects that their controller needs') : []),
       ...log,
@@ -428,7 +429,7 @@ function showsNoReason(owner: Signs): Found | undefined {
     ? `${what} says`
     : line
       ? 'Its log says'
-      : `${last?.source} has said since ${ago} the deletion`;
+      : `${upperFirst(last?.source ?? '')} has said since ${ago} the deletion`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
     ? ', and the newest lines of its log'
