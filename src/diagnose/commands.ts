@@ -4,7 +4,7 @@ import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { partnerKey, type Wanted } from '../model/snapshot.ts';
 import { type Actor, actorText } from './actors.ts';
-import { type Context, listNames, servedType } from './context.ts';
+import { type Context, listWords, servedType } from './context.ts';
 import { identifiesProgram } from './owner/names.ts';
 
 /** Writes one kubectl call; every word is quoted, so that a name from the cluster stays one word. */
@@ -129,7 +129,7 @@ export function scaleUpRemedy(context: Context, actor: Actor, then: string): Rem
       context.now.partners[partnerKey({ group: '', kind, namespace: `${namespace}`, name })];
     return read?.ok && read.value === undefined ? [`${kind} ${namespace}/${name}`] : [];
   });
-  const first = `First create ${listNames([...new Set(absent)])}, without which its pods do not start. Then scale`;
+  const first = `First create ${listWords([...new Set(absent)])}, without which its pods do not start. Then scale`;
   const scale = absent.length > 0 ? first : 'Scale';
   return withRole('now', { text: `${scale} ${who} up; ${then}${undone}`, command });
 }

@@ -187,8 +187,9 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
 
 function alsoHeldWords(cause: Cause): Words {
   const [{ namespace, links, circle }] = cause;
+  const { kind, name } = links[0]?.subject ?? {};
   const subjectOf = (one: Finding): Words =>
-    one.finalizer !== undefined && one.subject.name === links[0]?.subject.name
+    one.finalizer !== undefined && one.subject.name === name && one.subject.kind === kind
       ? `finalizer ${literal(one.finalizer)}`
       : findingSubject(one, namespace.name);
   const also = new Set(cause.flatMap(({ blockers }) => blockers).map(subjectOf));

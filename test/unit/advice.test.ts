@@ -247,9 +247,14 @@ test('a refusal by a configuration that was not read is quoted, and leads to it'
 });
 
 /** A condition of every object that was read, which is False since then. */
-const failedAt = (now: Snapshot, lastTransitionTime: string, message: string): void => {
+const failedAt = (
+  now: Snapshot,
+  lastTransitionTime: string,
+  message: string,
+  reason = 'Failed',
+): void => {
   for (const read of Object.values(now.details)) {
-    const condition = { type: 'Ready', status: 'False', reason: 'Failed', message };
+    const condition = { type: 'Ready', status: 'False', reason, message };
     if (read.ok) read.value.conditions = [{ ...condition, lastTransitionTime }];
   }
 };
@@ -294,6 +299,34 @@ test('a condition that was False before the deletion is quoted, with its age', (
   );
 });
 
+test('a text about work that the terminating namespace stops is nothing to resolve', () => {
+  const { remedies } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
+    const message = `could not sync: services "db" is forbidden: unable to create new content in namespace ${now.namespace.name} because it is being terminated`;
+    failedAt(now, now.takenAt, message, 'SyncFailed');
+  });
+  expect(remedies[0]?.text).toMatch(/^Read the log of /);
+  expect(JSON.stringify(remedies)).not.toContain('Resolve what');
+});
+
+test.each([
+  ['example.com', 'about UPDATE of widgets.example.com'],
+  ['networking.istio.io', 'about another request of it'],
+])('a webhook for objects of %s that a text names is asked %s', (group, about) => {
+  const { root } = told('put-back', (now) => {
+    const rules = [{ apiGroups: [group], apiVersions: ['*'], operations: ['*'], resources: ['*'] }];
+    now.cluster.mutatingWebhooks = readOk([]);
+    now.cluster.validatingWebhooks = readOk(
+      webhookFacts('ValidatingWebhookConfiguration')({
+        metadata: { name: 'mesh', uid: 'mesh' },
+        webhooks: [{ name: 'check.mesh.io', clientConfig: { url: 'https://mesh.example' }, rules }],
+      }),
+    );
+    say(now, 'the status', 'failed calling webhook "check.mesh.io": failed to call webhook: EOF');
+  });
+  expect(root.subject.name).toBe('mesh');
+  expect(root.message).toContain(about);
+});
+
 test('where the external resource is gone, one removal is the fix, and to keep that resource an alternative', () => {
   const { remedies } = rootOf('everyday-crossplane-refused', (now) =>
     failedAt(now, now.takenAt, 'cannot delete bucket: StatusCode: 404, NoSuchBucket: not found'),
@@ -322,7 +355,7 @@ test.each([
   [['Secret serving-cert'], /^First create Secret widget-system\/serving-cert, without which/],
   [
     ['ConfigMap root-ca', 'Secret cloud-credentials'],
-    /^First create ConfigMap widget-system\/root-ca, Secret widget-system\/cloud-credentials, .*Then scale Deployment widget-system\/widget-operator up; it then removes the finalizer$/,
+    /^First create ConfigMap widget-system\/root-ca and Secret widget-system\/cloud-credentials, .*Then scale Deployment widget-system\/widget-operator up; it then removes the finalizer$/,
   ],
 ])('a controller without replicas that also lacks %j', (lacking, advice) => {
   const { root } = told('S3', (now) => {

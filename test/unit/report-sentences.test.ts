@@ -155,6 +155,18 @@ test('two objects that wait for each other are told as such', () => {
   expect(only?.also).toBe('');
 });
 
+test.each([
+  ['Machine', 'Also waiting for this: Machine db.'],
+  ['Widget', 'Also waiting for this: finalizer x/y.'],
+])('what also waits for Widget db, a %s of its name: %s', (kind, also) => {
+  const root = finding({ ...HELD, id: 'a' });
+  const other = finding({ ...HELD, id: 'b', finalizer: 'x/y', subject: subject(kind, 'db', HOME) });
+  other.waitsFor = ['a'];
+  const found = diagnosis([root, other], { blockers: ['a', 'b'], rootCauses: ['a'] });
+  const [only] = viewOf(runOf([namespaceResult({ name: HOME, diagnosis: found })])).causes;
+  expect(toPlain(only?.also ?? '')).toBe(also);
+});
+
 describe('timestamps in sentences', () => {
   test('have the time of day and their age', () =>
     expectPairs('ages.txt', (text) => withAges(text, FINISHED_AT)));

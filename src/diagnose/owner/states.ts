@@ -5,8 +5,8 @@ import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { realRequest } from '../admission/guards.ts';
-import { refusalResult } from '../admission/refusals.ts';
+import { isAsked, realRequest } from '../admission/guards.ts';
+import { guardOf, refusalResult } from '../admission/refusals.ts';
 import { podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
@@ -221,7 +221,12 @@ function fails(owner: Signs): Found | undefined {
   const request = realRequest(context, 'UPDATE', held.type, object);
   const admission = refusals
     .flatMap((one) => (isAdmissionError(one.error) ? [one.error] : []))
-    .map((one) => refusalResult(context, one, request));
+    .map((one) => {
+      // It may quote the refusal of a request about something else than the held object.
+      const guard = guardOf(context, one, request);
+      const isOther = guard && isAsked(guard, request) === false;
+      return refusalResult(context, one, request, isOther ? 'another request of it' : undefined);
+    });
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
   const isHopeless = lost !== undefined && !lost.isGrantable;
@@ -453,9 +458,9 @@ function showsNoReason(owner: Signs): Found | undefined {
   };
 }
 
-/** A text which only says that the work goes on: nothing in it can be resolved. */
+/** A text in which nothing can be resolved: the work goes on, or the namespace accepts nothing new. */
 const GOES_ON =
-  /\b\d{1,3} ?%|\b(?:deleting|terminating|draining|uninstalling|requeu\w+)\b|\bin progress\b|\bbeing (?:deleted|removed|destroyed)\b/i;
+  /because it is being terminated|\b\d{1,3} ?%|\b(?:deleting|terminating|draining|uninstalling|requeu\w+)\b|\bin progress\b|\bbeing (?:deleted|removed|destroyed)\b/i;
 
 function podTroubles(context: Context, { namespace, pods }: Actor): string[] {
   const events = warningsIn(context, namespace);
