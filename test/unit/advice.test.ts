@@ -380,3 +380,12 @@ test.each([
   expect(root.code).toBe('owner-scaled-to-zero');
   expect(root.remedies[0]?.text).toMatch(advice);
 });
+
+test('a pause of an object of this namespace lies in the namespace', () => {
+  const { root } = told('everyday-kubebuilder-v4-silent', (now) => {
+    for (const { annotations, apiVersion } of heldIn(now)) {
+      annotations[`${apiVersion.split('/')[0]}/paused`] = 'true';
+    }
+  });
+  expect(root).toMatchObject({ code: 'owner-not-acting', scope: 'namespace' });
+});

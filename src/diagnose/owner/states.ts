@@ -280,6 +280,7 @@ function paused(owner: Signs): Found | undefined {
     remedies: [resume, ...log],
     evidence: [`${nameOf(object)}: ${by}`],
     certainty: isUnclear ? 'likely' : certainty,
+    ...(isInside(context, object.namespace) && { scope: 'namespace' }),
   };
 }
 
