@@ -88,26 +88,11 @@ export const actorsOf = remember((context: Context): Actor[] => {
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
   for (const actor of found.values()) {
-    adoptScopeOfPods(actor);
     // Reports quote the first pods: the troubles of those that have ended come last.
     actor.pods.sort((a, b) => Number(hasPodEnded(a)) - Number(hasPodEnded(b)));
   }
   return [...found.values(), ...departedWorkloads(context, byUid)];
 });
-
-/** Prefers how the running pods were started to a template that was changed since. */
-function adoptScopeOfPods(actor: Actor): void {
-  const running = actor.pods.filter(({ phase }) => phase === 'Running');
-  if (running.length === 0) return;
-  const all = (lists: readonly (string[] | undefined)[]): string[] => [
-    ...new Set(lists.flatMap((list) => list ?? [])),
-  ];
-  const watched = running.map(({ watches }) => watches);
-  actor.watches = watched.includes(undefined) ? undefined : all(watched);
-  actor.addresses = all(running.map(({ addresses }) => addresses));
-  actor.limits = all(running.map(({ limits }) => limits));
-  actor.selectors = all(running.map(({ selectors }) => selectors)).toSorted();
-}
 
 function keyOf({ kind, namespace, name, isGone }: Actor): string {
   return `${kind} ${namespace}/${name} ${isGone}`;

@@ -11,6 +11,9 @@ export interface Account {
   name: string;
 }
 
+/** Of a program that is not there, or acts by other credentials than RBAC shows. */
+export const NOBODY: Account = { namespace: undefined, name: '' };
+
 function isSameAccount(a: Account, b: Account): boolean {
   return a.namespace === b.namespace && a.name === b.name;
 }
@@ -40,19 +43,6 @@ export interface Rights {
   /** The rules that grant this, for the report. */
   because: string[];
 }
-
-export const NO_RIGHTS: Rights = {
-  change: undefined,
-  watch: undefined,
-  impersonates: false,
-  isLocal: false,
-  isMarked: false,
-  isHalfMarked: false,
-  reachesGroup: false,
-  changesSibling: false,
-  worksElsewhere: false,
-  because: [],
-};
 
 interface Grant {
   account: Account;
@@ -161,22 +151,12 @@ export function rightsOf(
 }
 
 /**
- * Returns the roles that the account may have lost: one that is gone, of which the binding is left, or one that is bound to
- * nobody. A copy of an operator for another namespace has the latter by a RoleBinding there: where that was not read,
- * nothing shows that it lost any.
+ * Returns those of the unbound roles that the account may have lost. A copy of an operator for another namespace has one by
+ * a RoleBinding there: where that was not read, nothing shows that it lost any.
  */
-export function rolesLost(context: Context, account: Account, type: ResourceType): string[] {
-  const { clusterRoles, clusterRoleBindings } = context.now.cluster;
-  const roles = new Set(itemsIn(clusterRoles).map(({ name }) => name));
-  const dangling = itemsIn(clusterRoleBindings).filter(
-    ({ role, subjects, namespace }) =>
-      !roles.has(role.name) &&
-      subjects.some((subject) => isSameAccount(accountOf(subject, namespace), account)),
-  );
-  const home = context.now.places[account.namespace ?? '']?.roleBindings;
-  const unbound = unboundRoles(context, type);
-  const isElsewhere = !home?.ok || home.value.some(({ role }) => unbound.includes(role.name));
-  return [...dangling.map(({ role }) => role.name), ...(isElsewhere ? [] : unbound)];
+export function rolesLost({ now }: Context, { namespace = '' }: Account, unbound: string[]) {
+  const home = now.places[namespace]?.roleBindings;
+  return home?.ok && !home.value.some(({ role }) => unbound.includes(role.name)) ? unbound : [];
 }
 
 /**

@@ -181,6 +181,15 @@ const ROWS: Record<string, Row> = {
     is: 'owner-scaled-to-zero',
     says: /ruled out Deployment \S+widget-operator-green: its arguments .* restrict it to other namespaces/,
   },
+  'two installations with different classes, and one for another namespace': {
+    in: 'S3',
+    change: all(
+      blue,
+      besideGreen('--widget-class=green'),
+      beside({ uid: 'third', name: 'widget-operator-third', watches: ['b'] }),
+    ),
+    ...{ is: 'owner-unknown', says: BOTH },
+  },
   'another installation for namespaces with a label': {
     ...{ in: 'S3', change: besideGreen('--namespace-selector=team=a') },
     is: 'owner-scaled-to-zero',
@@ -364,6 +373,24 @@ const ROWS: Record<string, Row> = {
   'a webhook with the account of a controller': {
     ...{ in: `${KUBEBUILDER}-silent`, change: partsOf('controller'), is: 'owner-running' },
   },
+  'the webhook of a well-known product, which is left alone': {
+    in: 'everyday-external-secrets-refused',
+    change: (now) => {
+      const operator = named(listed(now, 'deployments'), 'external-secrets');
+      Object.assign(operator, { name: 'external-secrets-webhook', uid: 'webhook' });
+      const pods = Object.values(now.places).map((place) => place.pods);
+      for (const read of [...pods, now.cluster.pods, now.cluster.replicaSets])
+        if (read?.ok) drop(read.value as unknown[], () => true);
+    },
+    is: '/owner-(?:unknown|missing) /',
+  },
+  'a console beside an operator that has lost its right': {
+    in: `${KUBEBUILDER}-rights-lost`,
+    change: feed({ name: 'console' }, [rule(CACHE, ['memcacheds'], ...READ, 'update')], {
+      ...{ name: 'console', bound: ['console'] },
+    }),
+    is: 'owner-failing memcached-system',
+  },
   'an operator for webhooks': {
     ...{ in: 'everyday-josdk-v4-asleep', is: 'owner-scaled-to-zero' },
     spelled: (text) => text.replaceAll('"webpage-operator"', '"webpage-webhook-operator"'),
@@ -543,6 +570,24 @@ describe('an operator of every day that has lost', () => {
     };
     expect(ownerOf(name, withoutVerbs)).toBe(ownerOf(name));
   });
+
+  test.each(EVERYDAY.filter((name) => /cert-manager|crossplane|keda/.test(name)))(
+    'every binding, and may still read its Secrets, %s, is named by a role of its name',
+    (name) => {
+      const owner = ownerOf(name);
+      const [, home = ''] = owner.split(/[ /]/);
+      const unbound: Change = (now) => {
+        drop(listed(now, 'clusterRoleBindings'), ({ subjects }) =>
+          subjects.some(({ namespace }) => namespace === home),
+        );
+        const group = { kind: 'Group', name: `system:serviceaccounts:${home}` };
+        const own = role('own', [rule('', ['secrets'], '*')], {}, home);
+        const bound = binding('own', [group], { namespace: home }, 'Role');
+        now.places[home] = { roles: readOk([own]), roleBindings: readOk([bound]) };
+      };
+      expect(ownerOf(name, unbound)).toBe(owner);
+    },
+  );
 
   const isCustom = ({ apiGroups }: { apiGroups: string[] }): boolean =>
     apiGroups.some((group) => group.includes('.') && !group.endsWith('.k8s.io'));

@@ -1,15 +1,16 @@
 import type { CatalogueEntry } from '../../model/catalogue.ts';
-import type { ResourceType, Wanted } from '../../model/snapshot.ts';
+import type { Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import { type Context, groupOf, isBuiltIn, itemsIn, shortQuote, typeName } from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
+import { remember } from '../remember.ts';
 import {
   type Account,
   ableAccounts,
   departedGrant,
   hasNoRight,
   isRbacRead,
-  NO_RIGHTS,
+  NOBODY,
   type Rights,
   rightsOf,
   rolesLost,
@@ -23,22 +24,21 @@ import {
   isControllerOfType,
   isKnownWorkload,
   isNamedAfterType,
-  isOfNoDomain,
   isSetByHand,
   knownFinalizer,
   lateWrites,
   specificFieldManager,
   statusManagers,
-  typesOfDomain,
   writerOf,
 } from './held.ts';
 import { isRenewed, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
-  domainOf,
+  containsName,
   FRAMEWORKS,
   hasProgramName,
   hasWorkloadName,
+  identifiesProgram,
   isExactProduct,
   isExactWorkloadName,
   isFrameworkName,
@@ -65,6 +65,8 @@ export interface Suspect {
   against?: string | undefined;
   /** The same, if its arguments leave the object out. */
   restriction?: string | undefined;
+  /** What shows that it has lost its right to change the type. */
+  lost?: string | undefined;
 }
 
 /** Everything that clues read about one held finalizer, computed once. */
@@ -77,8 +79,6 @@ export interface OwnerQuestion {
   /** The same, if it is the name of one program. */
   program: string;
   domain: FinalizerDomain;
-  /** Somebody else's domain: several controllers put finalizers of their own on a shared type. */
-  isForeign: boolean;
   actors: readonly Actor[];
   candidates: readonly Suspect[];
 }
@@ -94,7 +94,7 @@ interface ClueRow {
   /** The sentence that the report shows about the suspect. */
   text: string;
   /** Returns what finds the clue for a candidate: a detail for the sentence, or undefined. */
-  finds: (question: OwnerQuestion) => (candidate: Suspect) => string | undefined;
+  finds: (question: OwnerQuestion, candidate: Suspect) => string | undefined;
 }
 
 /** A clue that was found. */
@@ -141,8 +141,8 @@ export const CLUES = [
   {
     kind: 'part',
     weight: 'supports',
-    text: 'it has lost its rights: the status of the object says so, only a part of those of a controller is left, or a role of its name with them is bound to nobody',
-    finds: hasLostRole,
+    text: 'it has lost its rights',
+    finds: hasLostRight,
   },
   {
     kind: 'permission',
@@ -165,18 +165,23 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
     (account) => !used.has(accountText(account)),
   );
   const domain = finalizerDomain(context, held);
+  const lost = lostRight(context, held);
   return {
     ...{ context, held, domain, actors },
     known: knownFinalizer(held),
     writer: writerOf(held)?.manager ?? '',
     program: specificFieldManager(held),
-    isForeign: domain.relation === 'unclear' && !isOfNoDomain(held),
     candidates: [
-      ...actors.map((actor) => ({
-        ...{ actor, account: actor.account, clues: [] },
+      ...actors.map((actor) => {
         // A static pod acts by credentials of its own, which RBAC does not show.
-        rights: isStatic(actor) ? { ...NO_RIGHTS, impersonates: true } : rights(actor.account),
-      })),
+        const own = isStatic(actor)
+          ? { ...rights(NOBODY), impersonates: true }
+          : rights(actor.account);
+        return {
+          ...{ actor, account: actor.account, clues: [] },
+          ...{ rights: own, lost: lost(actor, own) },
+        };
+      }),
       ...idle.map((account) => ({ actor: undefined, account, clues: [], rights: rights(account) })),
     ],
   };
@@ -184,10 +189,9 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
 
 /** Returns all candidates that something ties to the finalizer, with their clues and what contradicts them, best first. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
-  const rows = CLUES.map(({ finds, ...clue }) => ({ clue, find: finds(question) }));
   const found = question.candidates.flatMap((candidate): Suspect[] => {
-    const clues = rows.flatMap(({ clue, find }): Clue[] => {
-      const detail = find(candidate);
+    const clues = CLUES.flatMap(({ finds, ...clue }): Clue[] => {
+      const detail = finds(question, candidate);
       if (detail === undefined) return [];
       return [{ ...clue, text: detail === '' ? clue.text : `${clue.text}: ${detail}` }];
     });
@@ -215,18 +219,15 @@ function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
 
 /**
  * Reports whether it may change the object, or something shows that it could. A lost right is a state of the owner, and no
- * reason to look elsewhere; a copy of it for another namespace never had one.
+ * reason to look elsewhere.
  */
 function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { account }: Actor) {
-  const { reachesGroup, worksElsewhere } = suspect.rights;
-  if (mayChange(suspect) || !isRbacRead(context) || hasClue(suspect, 'log', 'part')) return true;
-  if (departedGrant(context, account, type) !== undefined) return true;
-  return (
-    (isDecided(suspect) || hasClue(suspect, 'namesake')) &&
-    ((reachesGroup && (isDecided(suspect) || !isBuiltIn(type.group))) ||
-      (!worksElsewhere && rolesLost(context, account, type).length > 0) ||
-      hasNoRight(context, account))
-  );
+  const { lost, rights } = suspect;
+  if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
+  if (hasClue(suspect, 'log') || departedGrant(context, account, type) !== undefined) return true;
+  const isLeft = rights.reachesGroup && (isDecided(suspect) || !isBuiltIn(type.group));
+  const isTied = isDecided(suspect) || hasClue(suspect, 'namesake');
+  return isTied && (isLeft || hasNoRight(context, account));
 }
 
 function mayChange({ rights }: Suspect): boolean {
@@ -235,18 +236,17 @@ function mayChange({ rights }: Suspect): boolean {
 
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
 function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
-  const { held, actors, program } = question;
+  const { context, held, actors, program } = question;
   if (program === '' || found.some((one) => hasClue(one, 'writer'))) return [];
-  const isKnown = isKnownWorkload(held, program);
-  const isHere = isKnown
-    ? actors.some((actor) => isNamed(held, actor, program))
-    : isControllerOfType(held, program) ||
-      actors.some((actor) => hasProgramName(actor, program)) ||
-      found.some((one) => hasClue(one, 'namesake', 'catalogue'));
+  const isHere =
+    isControllerOfType(held, program) ||
+    actors.some((actor) => hasProgramName(actor, program)) ||
+    found.some((one) => hasClue(one, 'namesake', 'catalogue'));
   if (isHere) return [];
   const [, { finds, ...writer }] = CLUES;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
-  return [{ actor: undefined, account: undefined, program, rights: NO_RIGHTS, clues: [clue] }];
+  const rights = rightsOf(context, NOBODY, held.type, []);
+  return [{ actor: undefined, account: undefined, program, rights, clues: [clue] }];
 }
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
@@ -281,86 +281,53 @@ export function suspectText({ actor, account, program }: Suspect): string {
 }
 
 /** The log of who may change everything names what others do. */
-function namedInLog({ context, held }: OwnerQuestion) {
-  return ({ actor, rights }: Suspect) => {
-    if (actor === undefined || rights.change === 'everything') return undefined;
-    const [line] = logLinesNaming(context, held, actor);
-    return line && `log of ${line.pod}: ${shortQuote(line.text)}`;
-  };
+function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect) {
+  if (actor === undefined || rights.change === 'everything') return undefined;
+  const [line] = logLinesNaming(context, held, actor);
+  return line && `log of ${line.pod}: ${shortQuote(line.text)}`;
 }
 
 /** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
-/**
- * Reports whether it runs this program. Where the catalogue knows the workload of this name, another one with its image is
- * not meant, nor is a webhook of its own. Static pods add their node, and copies of a long name that of a namespace
- * (`cnrm-controller-manager-preview`).
- */
-function isNamed(held: Held, actor: Actor, program: string): boolean {
-  if (!isKnownWorkload(held, program) && !WEBHOOK.test(actor.name))
-    return runsProgram(actor, program);
-  const isLong = /-.+-/.test(program) && !WEBHOOK.test(actor.name);
-  return (
-    hasWorkloadName(actor, program) ||
-    ((isStatic(actor) || isLong) && actor.name.startsWith(`${program}-`)) ||
-    (isKnownWorkload(held, actor.name) && runsProgram(actor, program))
-  );
+/** Static pods add their node to the name, and copies of a well-known workload their namespace (`cnrm-controller-manager-preview`). */
+function isCalled(held: Held, actor: Actor, program: string): boolean {
+  const isCopied = isStatic(actor) || (/-.+-/.test(program) && isKnownWorkload(held, program));
+  return hasWorkloadName(actor, program) || (isCopied && actor.name.startsWith(`${program}-`));
 }
 
 /** A dashboard may run the image of the operator: under another name, it has or had a right to the type. */
-function isWriter({ context, held, program }: OwnerQuestion) {
-  return (candidate: Suspect) => {
-    const { actor, account } = candidate;
-    const isIt = actor
-      ? isNamed(held, actor, program) &&
-        (hasWorkloadName(actor, program) ||
-          actor.isGone ||
-          mayChange(candidate) ||
-          rolesLost(context, actor.account, held.type).length > 0)
-      : isSameName(account?.name ?? '', program);
-    return program !== '' && isIt ? `field manager "${program}"` : undefined;
-  };
+function isWriter({ held, program }: OwnerQuestion, candidate: Suspect) {
+  const { actor, account, lost } = candidate;
+  const mayBe = actor?.isGone || mayChange(candidate) || lost !== undefined;
+  const isIt = actor
+    ? !WEBHOOK.test(actor.name) &&
+      (isCalled(held, actor, program) || (mayBe && runsProgram(actor, program)))
+    : isSameName(account?.name ?? '', program);
+  return program !== '' && isIt ? `field manager "${program}"` : undefined;
 }
 
-function isKnown({ known, actors }: OwnerQuestion) {
-  const exact = known === undefined ? [] : actors.filter((actor) => isExactProduct(known, actor));
-  return ({ actor, account }: Suspect) => {
-    const isIt = actor
-      ? exact.includes(actor)
-      : exact.length === 0 && known && isExactWorkloadName(known, account?.name ?? '');
-    return isIt ? known?.owner : undefined;
-  };
-}
-
-/**
- * Returns the types of which the marks name the owner: the object's own, where the finalizer's domain is that of its group,
- * none, or a framework's; those of another group whose domain it is. The domain of a company is above the groups of
- * several products.
- */
-function typesToMark({ context, held, domain, isForeign }: OwnerQuestion): ResourceType[] {
-  const isAbove = (group: string): boolean =>
-    group !== held.type.group && group.endsWith(`.${domainOf(held.finalizer)}`);
-  const types = isForeign ? [] : typesOfDomain(context, held, domain);
-  return types.filter(({ group }) => !isBuiltIn(group) && !isAbove(group));
+function isKnown({ known, actors }: OwnerQuestion, { actor, account }: Suspect) {
+  if (known === undefined) return undefined;
+  const isIt = actor
+    ? !WEBHOOK.test(actor.name) && isExactProduct(known, actor)
+    : isExactWorkloadName(known, account?.name ?? '') &&
+      !actors.some((one) => isExactProduct(known, one));
+  return isIt ? known.owner : undefined;
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
-function isMarked(question: OwnerQuestion) {
-  const { context, held } = question;
-  const types = typesToMark(question);
-  return ({ actor, account, rights }: Suspect) => {
-    const isMeant = types.length > 0 && rights.change !== undefined && account !== undefined;
-    const isNone = actor ? !isOwnAccount(actor) : account && isActive(question, account);
-    if (!isMeant || isNone) return undefined;
-    const all = types.map((type) =>
-      type === held.type ? rights : rightsOf(context, account, type, []),
-    );
-    return all.every(({ isMarked }) => isMarked)
-      ? [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ')
-      : undefined;
-  };
+function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) {
+  const { context, domain, held } = question;
+  const isMeant = domain.types.length > 0 && rights.change !== undefined && account !== undefined;
+  if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return undefined;
+  const all = domain.types.map((type) =>
+    type === held.type ? rights : rightsOf(context, account, type, []),
+  );
+  return all.every((one) => one.isMarked)
+    ? [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ')
+    : undefined;
 }
 
 /** Any workload may run as the account of a controller, its webhook as well: the name of one that acts as itself tells. */
@@ -393,72 +360,70 @@ export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect):
   );
 }
 
-/** Of a role that is gone nobody knows for which type it was: the name of the operator has to tell. */
-function hasLostRole(question: OwnerQuestion) {
-  const { context, held } = question;
-  const isMeant = !isSetByHand(held) && typesToMark(question).includes(held.type);
-  const unbound = unboundRoles(context, held.type);
-  const refused = statusTexts(context, held).flatMap(({ text }) =>
-    classifyErrorText(text).flatMap((error) =>
-      error.kind === 'forbidden' && typeName(error) === typeName(held.type) ? error.user : [],
-    ),
-  );
-  return ({ actor, rights }: Suspect) => {
-    if (actor === undefined || rights.change !== undefined) return undefined;
-    const { account } = actor;
-    if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`)) return '';
-    if (!isMeant) return undefined;
-    const role = rolesLost(context, account, held.type).find(
-      (name) =>
-        isRoleOf(name, actor) &&
-        (unbound.includes(name) || (!rights.worksElsewhere && isCalledAfterType(held, actor))),
-    );
-    return role === undefined ? (rights.isHalfMarked ? '' : undefined) : `ClusterRole ${role}`;
-  };
+function hasLostRight({ domain, held }: OwnerQuestion, { lost }: Suspect) {
+  return !isSetByHand(held) && domain.types.includes(held.type) ? lost : undefined;
 }
 
-export function isCalledAfterType(held: Held, { namespace, name }: Actor): boolean {
-  return isNamedAfterType(held, `${namespace}/${name}`.replaceAll('-', ''));
+/**
+ * Returns what shows that a workload has lost its right: the status quotes that the server refused it, a part of the rights
+ * of a controller is left, or a role of its name is bound to nobody.
+ */
+function lostRight(context: Context, held: Held) {
+  const { type } = held;
+  const unbound = unboundRoles(context, type);
+  const refused = statusTexts(context, held).flatMap(({ text }) =>
+    classifyErrorText(text).flatMap((error) =>
+      error.kind === 'forbidden' && typeName(error) === typeName(type) ? error.user : [],
+    ),
+  );
+  return (actor: Actor, rights: Rights): string | undefined => {
+    if (rights.change !== undefined || rights.impersonates) return undefined;
+    const { account } = actor;
+    if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`))
+      return 'the status of the object says so';
+    if (rights.isHalfMarked) return 'a part of those of a controller is left';
+    const role = rolesLost(context, account, unbound).find((name) => isRoleOf(name, actor));
+    return role && `ClusterRole ${role} is bound to nobody`;
+  };
 }
 
 /** Returns the RoleBindings that show whether such workloads have lost a role, or work on their own namespace. */
 export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   const roles = unboundRoles(context, held.type);
   const question = questionAbout(context, held);
-  const alike = [isWriter, isKnown, isNamesake].map((finds) => finds(question));
   return question.candidates.flatMap((candidate) => {
     const { actor, rights } = candidate;
     if (actor === undefined || rights.change !== undefined) return [];
     const isMeant =
-      alike.some((find) => find(candidate) !== undefined) ||
+      [isWriter, isKnown, isNamesake].some((finds) => finds(question, candidate) !== undefined) ||
       (actor.programs.includes(question.writer) && !rights.worksElsewhere) ||
       roles.some((name) => isRoleOf(name, actor));
     return isMeant ? [{ namespace: actor.namespace, sources: ['roles', 'roleBindings'] }] : [];
   });
 }
 
-/** Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`. */
+/** Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`, and `acme:widget-operator:system`. */
 function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
   const stem = role.replace(/(?:-manager)?(?:-cluster)?-?role$/i, '');
-  return [name, `${namespace}-${name}`, account.name].some(
-    (own) => stem.includes('-') && `${own}-`.startsWith(`${stem}-`),
+  return (
+    [name, account.name].some((own) => identifiesProgram(own) && containsName(role, own)) ||
+    [name, `${namespace}-${name}`, account.name].some(
+      (own) => identifiesProgram(stem) && `${own}-`.startsWith(`${stem}-`),
+    )
   );
 }
 
 /** What installs a program writes this on all of its parts. Argo CD writes `instance` on all that an Application deploys. */
-function isInstalledWithType({ context, held, domain }: OwnerQuestion) {
-  const type = domain.relation === 'own' ? typeName(held.type) : '';
+function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }: Suspect) {
+  if (domain.relation !== 'own' || actor === undefined) return undefined;
+  const type = typeName(held.type);
   const crd = itemsIn(context.now.cluster.definitions).find(({ name }) => name === type);
-  const release = ({ annotations }: Pick<Actor, 'annotations'>): string | undefined => {
-    const name = annotations['meta.helm.sh/release-name'];
-    return name && `${annotations['meta.helm.sh/release-namespace']}/${name}`;
-  };
-  const names = crd ? ['name', 'part-of'].map((key) => crd.labels[`app.kubernetes.io/${key}`]) : [];
-  return ({ actor }: Suspect) => {
-    const name = actor?.labels['app.kubernetes.io/name'];
-    const by = actor && crd && release(actor);
-    return (by && by === release(crd)) || (name && names.includes(name)) ? '' : undefined;
-  };
+  const [own, its] = [actor.annotations, crd?.annotations ?? {}].map((by) =>
+    ['name', 'namespace'].map((key) => by[`meta.helm.sh/release-${key}`] ?? '').join('/'),
+  );
+  const name = actor.labels['app.kubernetes.io/name'];
+  const names = ['name', 'part-of'].map((key) => crd?.labels[`app.kubernetes.io/${key}`]);
+  return (own !== '/' && own === its) || (name && names.includes(name)) ? '' : undefined;
 }
 
 /**
@@ -466,54 +431,57 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion) {
  * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else. Such a name ties
  * only one that has or had a right to the type, or is named after it.
  */
-function isNamesake({ context, held, actors, domain, isForeign, known, writer }: OwnerQuestion) {
-  // A program writes under one name: the status tells where the writer of the finalizer is not known.
-  const isHidden = writer === '' || writer.includes('/');
-  const isOwn = !isForeign && domain.relation !== 'other';
-  const names = isHidden && isOwn ? statusManagers(held) : [writer];
-  const alike = names
-    .filter((name) => identifiesController(held, name))
-    .flatMap((name) => workloadsOfProgram(actors, name).map((actor) => ({ actor, name })));
-  const isOfFramework = FRAMEWORKS.test(writer);
-  const isAwaited = unboundRoles(context, held.type, [held.type.resource]).length > 0;
-  const isTelling = held.objects.some(({ statusWriters }) =>
+function isNamesake(question: OwnerQuestion, candidate: Suspect) {
+  const { context, held, known, writer } = question;
+  const { actor, lost, rights } = candidate;
+  if (actor === undefined) return undefined;
+  const isHook = WEBHOOK.test(actor.name);
+  const isTied = (): boolean =>
+    mayChange(candidate) || lost !== undefined || isNamedAfterType(held, actor.name);
+  // Of a framework no status tells; one that has lost its right may be left with a part of it, or its role with nobody.
+  const isLeft = (): boolean =>
+    !rights.changesSibling &&
+    (rights.reachesGroup ||
+      (!rights.worksElsewhere &&
+        unboundRoles(context, held.type, [held.type.resource]).length > 0));
+  const runsIt =
+    !isHook &&
+    !isGeneralTool(actor) &&
+    isFrameworkName(writer) &&
+    actor.programs.includes(writer) &&
+    (FRAMEWORKS.test(writer)
+      ? isTied() || isLeft()
+      : isTied() && !rights.worksElsewhere && writesStatus(held, writer));
+  const by = isHook ? undefined : alikeIn(question).find((one) => one.actor === actor);
+  if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
+  return known && isWorkloadOf(known, actor.name) ? known.owner : undefined;
+}
+
+function writesStatus({ objects }: Held, writer: string): boolean {
+  return objects.some(({ statusWriters }) =>
     statusWriters.some(({ manager }) => manager === writer),
   );
-  return (candidate: Suspect) => {
-    const { actor, rights } = candidate;
-    if (actor === undefined) return undefined;
-    const isHook = WEBHOOK.test(actor.name);
-    const runsIt =
-      !isHook &&
-      !isGeneralTool(actor) &&
-      isFrameworkName(writer) &&
-      actor.programs.includes(writer) &&
-      (isOfFramework || (isTelling && !rights.worksElsewhere)) &&
-      (mayChange(candidate) ||
-        // The namespace of an operator is called after the type, too, and its other parts are there.
-        (rights.reachesGroup
-          ? isNamedAfterType(held, actor.name.replaceAll('-', ''))
-          : isCalledAfterType(held, actor)) ||
-        (isOfFramework && !rights.changesSibling && (rights.reachesGroup || isAwaited)) ||
-        rolesLost(context, actor.account, held.type).some((name) => isRoleOf(name, actor)));
-    const by = isHook ? undefined : alike.find((one) => one.actor === actor);
-    if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
-    return known && isWorkloadOf(known, actor.name) ? known.owner : undefined;
-  };
 }
+
+/** A program writes under one name: the status tells where the writer of the finalizer is not known. */
+const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
+  const isHidden = writer === '' || writer.includes('/');
+  const isOwn = domain.relation === 'own' || domain.relation === 'none';
+  return (isHidden && isOwn ? statusManagers(held) : [writer])
+    .filter((name) => identifiesController(held, name))
+    .flatMap((name) => workloadsOfProgram(actors, name).map((actor) => ({ actor, name })));
+});
 
 /**
  * Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. Many programs
  * may change a built-in type of namespaces.
  */
-function isPermitted({ context, held, domain }: OwnerQuestion) {
+function isPermitted({ context, held, domain }: OwnerQuestion, { actor, rights }: Suspect) {
   const { type } = held;
   const isCommon = type.namespaced && isBuiltIn(type.group) && domain.relation !== 'other';
-  return ({ actor, rights: { change, because } }: Suspect) => {
-    if (actor === undefined || isCommon) return undefined;
-    const isMeant = actor.isGone || !isGeneralTool(actor);
-    const by = isMeant ? departedGrant(context, actor.account, type, true) : undefined;
-    if (by !== undefined) return `RoleBinding ${by}, deleted with this namespace`;
-    return change === 'named' ? because.slice(0, 3).join('; ') : undefined;
-  };
+  if (actor === undefined || isCommon) return undefined;
+  const isMeant = actor.isGone || !isGeneralTool(actor);
+  const by = isMeant ? departedGrant(context, actor.account, type, true) : undefined;
+  if (by !== undefined) return `RoleBinding ${by}, deleted with this namespace`;
+  return rights.change === 'named' ? rights.because.slice(0, 3).join('; ') : undefined;
 }

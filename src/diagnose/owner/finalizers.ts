@@ -5,7 +5,7 @@ import { type Context, isForeseen, isInside } from '../context.ts';
 import { finalizerSet, shrinkingTypes } from '../movement.ts';
 import { foldSubjects, namespaceSubject, type RuleResult, subjectOf } from '../results.ts';
 import { isClaimInUse } from '../rules/pods.ts';
-import { namespacesAwaited, objectsAwaited, PROTECTION } from '../waits.ts';
+import { namespacesAwaited, objectsAwaited } from '../waits.ts';
 import { writerText } from './absent.ts';
 import { finalizersOfObject, type Held } from './held.ts';
 import { ownerResults } from './owner.ts';
@@ -38,14 +38,11 @@ function heldNamespace({ now: { namespace } }: Context): Held[] {
   ];
 }
 
-/**
- * Returns every finalizer that holds terminating objects, unless these are being deleted one by one. Protected objects
- * come last, because they wait for the others.
- */
+/** Returns every finalizer that holds terminating objects, unless these are being deleted one by one. */
 export function heldObjects(context: Context): Held[] {
   const { before, now } = context;
   const shrinking = before === undefined ? [] : shrinkingTypes(before, now);
-  const all = now.content.flatMap((content) =>
+  return now.content.flatMap((content) =>
     (valueIn(content.read)?.terminating ?? [])
       .filter(({ finalizers }) =>
         shrinking.every(
@@ -57,8 +54,6 @@ export function heldObjects(context: Context): Held[] {
         [...new Set(group.finalizers)].flatMap((name) => heldIn(context, content, group, name)),
       ),
   );
-  const isProtected = ({ finalizer }: Held): boolean => PROTECTION.test(finalizer);
-  return [...all.filter((held) => !isProtected(held)), ...all.filter(isProtected)];
 }
 
 function heldIn(

@@ -89,27 +89,19 @@ export function controllerNames(held: Held): string[] {
 }
 
 /**
- * Returns the field managers that have written the status of these objects since the deletion began. In a forecast nobody
- * has: the deletion lies ahead.
+ * Returns the writes to these objects since the deletion began, of their status or anything else. In a forecast there are
+ * none: the deletion lies ahead.
  */
-export function lateWriters({ objects, since }: Held) {
-  return objects.flatMap((object) =>
-    object.statusWriters
-      .filter(({ time = '' }) => Date.parse(time) > Date.parse(since))
-      .map(({ manager, time }) => ({ object, manager, time })),
-  );
-}
-
-/** Returns the writes to these objects since the deletion began, of their status or anything else. */
-export function lateWrites(held: Held) {
-  const others = held.objects.flatMap((object) =>
-    (object.lateWriters ?? []).map((writer) => ({ object, ...writer })),
-  );
-  return [...lateWriters(held), ...others];
+export function lateWrites({ objects, since }: Held) {
+  return objects.flatMap((object) => {
+    const { lateWriters = [], statusWriters } = object;
+    const late = statusWriters.filter(({ time = '' }) => Date.parse(time) > Date.parse(since));
+    return [...late, ...lateWriters].map((writer) => ({ object, ...writer }));
+  });
 }
 
 /** Reports whether the finalizer belongs to no project and no person, or to any controller of a framework or product. */
-export function isOfNoDomain(held: Held): boolean {
+function isOfNoDomain(held: Held): boolean {
   const isAnyones = knownFinalizer(held)?.anyController === true;
   const domain = domainOf(held.finalizer);
   // `widgets.finalizer.name`, as in examples of Kubebuilder.
@@ -138,7 +130,7 @@ export function isOfControllerManager(held: Held): boolean {
 /** Recognizes `widget-operator`, of Widgets. Many programs are named after built-in types. */
 export function isNamedAfterType({ type: { kind, group } }: Held, name: string): boolean {
   const words = [kind.toLowerCase(), ...group.split('.').slice(0, 1)];
-  const lower = name.toLowerCase();
+  const lower = name.toLowerCase().replaceAll('-', '');
   return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
 }
 
@@ -163,30 +155,37 @@ export function isProviderManaged({ owner }: CatalogueEntry): boolean {
 
 /**
  * The product to which a finalizer's name belongs. `own`: that of the object's type. `other`: its domain belongs to
- * another API group that is served. `unclear`: the name does not say, as `cleanup`, or a name below the type's group
- * that is none of its types (`chains.tekton.dev`).
+ * another API group that is served. `none`: to no project, or to any controller of a framework. `foreign`: to somebody
+ * else, as several controllers put finalizers of their own on a shared type.
  */
 export interface FinalizerDomain {
-  relation: 'own' | 'other' | 'unclear';
+  relation: 'own' | 'other' | 'none' | 'foreign';
   /** API groups, without the built-in ones. */
   groups: string[];
+  /** The types of which a controller has to have the marks. */
+  types: ResourceType[];
 }
 
 export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
-  const own = held.type.group;
-  const ownGroups = isBuiltIn(own) ? [] : [own];
   const domain = domainOf(held.finalizer);
-  const types = typesOf(context);
-  const served = [...new Set(types.map(({ group }) => group))].filter((group) => group !== own);
+  const all = typesOf(context);
+  const own = isBuiltIn(held.type.group) ? [] : [held.type];
+  const groups = own.map(({ group }) => group);
+  const served = new Set(all.map(({ group }) => group));
+  served.delete(held.type.group);
   // Above the type's group there may be the group of another product.
-  if (served.includes(domain)) return { relation: 'other', groups: [domain] };
-  const belongsTo = (group: string): boolean =>
-    isDomainOfGroup(domain, group, types, group === own ? held.type.kind : '');
-  if (ownGroups.some(belongsTo)) return { relation: 'own', groups: ownGroups };
-  const others = served.filter(belongsTo);
-  return others.length > 0
-    ? { relation: 'other', groups: others }
-    : { relation: 'unclear', groups: ownGroups };
+  const isOther = served.has(domain);
+  if (!isOther && groups.some((group) => isDomainOf(all, group, domain)))
+    return { relation: 'own', groups, types: own };
+  const others = isOther ? [domain] : [...served].filter((one) => isDomainOf(all, one, domain));
+  if (others.length === 0) {
+    const isNone = isOfNoDomain(held);
+    return { relation: isNone ? 'none' : 'foreign', groups, types: isNone ? own : [] };
+  }
+  // The domain of a company is above the groups of several products.
+  const meant = others.filter((group) => !isBuiltIn(group) && !group.endsWith(`.${domain}`));
+  const types = all.filter(({ group }) => meant.includes(group));
+  return { relation: 'other', groups: others, types };
 }
 
 /** Labels that any project puts in front of its own name. */
@@ -194,49 +193,28 @@ const COMMON_LABEL =
   /^(?:operator|controller|apps?|foreground|background)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
 
 /**
- * Reports whether a domain is the group, above it, or below it by a type of the group, by what its kind begins with
- * (`kubeadm` of KubeadmControlPlane), or by a common label. `apps.` and `operator.` of one project are siblings.
+ * Reports whether a domain is the group, above it, or below it by a type of the group, or by a word with which its
+ * kind begins (`kubeadm` of KubeadmControlPlane). `apps.` and `operator.` of one project are siblings.
  */
-function isDomainOfGroup(
-  domain: string,
-  group: string,
-  types: readonly ResourceType[],
-  kind: string,
-): boolean {
-  const project = withoutCommonLabel(domain);
-  if ([domain, project].some((name) => group === name || group.endsWith(`.${name}`))) return true;
-  const root = domain.endsWith(`.${group}`) ? group : withoutCommonLabel(group);
-  if (!domain.endsWith(`.${root}`)) return false;
-  const own = types.filter((type) => type.group === group);
-  const names = own.flatMap((type) => [type.resource, type.kind.toLowerCase()]);
-  const [beginning = ''] = /^[A-Z]+[a-z0-9]{3,}(?=[A-Z])/.exec(kind) ?? [];
-  names.push(beginning.toLowerCase());
-  return domain
-    .slice(0, -root.length - 1)
-    .split('.')
-    .every((label) => names.includes(label) || COMMON_LABEL.test(label));
+function isDomainOf(types: readonly ResourceType[], group: string, domain: string): boolean {
+  const [project = '', root = ''] = [domain, group].map(withoutCommonLabels);
+  if (`.${root}`.endsWith(`.${project}`)) return true;
+  const part = project.endsWith(`.${root}`) ? project.slice(0, -root.length - 1) : '';
+  const isTypes = ({ kind, resource }: ResourceType): boolean =>
+    part === resource ||
+    (kind.toLowerCase().startsWith(part) && !/^[a-z]/.test(kind.slice(part.length)));
+  return part !== '' && types.some((type) => type.group === group && isTypes(type));
 }
 
-/**
- * Removes the first label if it is a common one. At least two labels stay: `apps.example.com` becomes
- * `example.com`, `operator.io` does not change.
- */
-function withoutCommonLabel(domain: string): string {
-  const [label = '', ...rest] = domain.split('.');
-  return rest.length > 1 && COMMON_LABEL.test(label) ? rest.join('.') : domain;
-}
-
-/** Returns the types that a domain belongs to: the object's own, or all of the other groups. */
-export function typesOfDomain(context: Context, held: Held, domain: FinalizerDomain) {
-  const { relation, groups } = domain;
-  return relation === 'other'
-    ? typesOf(context).filter(({ group }) => groups.includes(group))
-    : [held.type];
+/** At least two labels stay: `apps.example.com` becomes `example.com`, `operator.io` does not change. */
+function withoutCommonLabels(domain: string): string {
+  const own = domain.split('.').filter((label) => !COMMON_LABEL.test(label));
+  return own.length > 1 ? own.join('.') : domain;
 }
 
 /** Returns the names of the CRDs which explain the finalizer: of the object's own type, or of the other group. */
 export function definitionNames(context: Context, held: Held): string[] {
-  const types = typesOfDomain(context, held, finalizerDomain(context, held));
+  const { types } = finalizerDomain(context, held);
   const custom = [held.type, ...(types.length < 4 ? types : [])].filter(
     ({ group }) => !isBuiltIn(group),
   );

@@ -64,41 +64,33 @@ export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: Leas
   );
 }
 
-/** Reports whether one of its pods leads now: the others then handle no objects. */
-export function hasLeader(context: Context, actor: Actor): boolean {
-  return leasesBeside(context, actor).some(
-    (lease) => isHolder(actor, lease) && isRenewed(context, lease),
-  );
-}
-
-/** Returns the Leases of its namespace: pods of StatefulSets have the same names in every one. */
-function leasesBeside({ now }: Context, { namespace }: Actor): LeaseFacts[] {
-  return itemsIn(now.cluster.leases).filter((lease) => lease.namespace === namespace);
-}
-
 /**
  * Returns a Lease which shows that the workload does not lead: its own pod holds it and does not renew it, or another
- * process holds the Lease of this group or program, unless that one is named after the workload of its holder.
+ * process holds the Lease of this group or program, unless that one is named after the workload of its holder. Pods of StatefulSets have the same names in every namespace.
  */
 export function lostLease(context: Context, held: Held, actor: Actor): LeaseFacts | undefined {
-  const beside = leasesBeside(context, actor);
-  if (hasLeader(context, actor)) return undefined;
-  const own = [
+  const beside = itemsIn(context.now.cluster.leases).filter(
+    ({ namespace }) => namespace === actor.namespace,
+  );
+  const own = beside.filter((lease) => isHolder(actor, lease));
+  // The other pods of one that leads handle no objects.
+  if (own.some((lease) => isRenewed(context, lease))) return undefined;
+  const meant = [
     ...leasesOfGroups(context, finalizerDomain(context, held)),
     ...programNames(actor)
       .filter((name) => name.includes('-'))
       .flatMap((name) => leasesOfProgram(context, name)),
   ];
+  const isAnothers = (lease: LeaseFacts): boolean =>
+    actorsOf(context).some((one) => isHolder(one, lease) && containsName(lease.name, one.name));
   return (
-    beside.find((lease) => isHolder(actor, lease)) ??
+    own[0] ??
     beside.find(
       (lease) =>
         lease.holder !== undefined &&
-        own.includes(lease) &&
+        meant.includes(lease) &&
         !mayHoldByNode(actor, lease) &&
-        !actorsOf(context).some(
-          (one) => isHolder(one, lease) && containsName(lease.name, one.name),
-        ),
+        !isAnothers(lease),
     )
   );
 }

@@ -25,7 +25,7 @@ import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
 import type { Suspect } from './clues.ts';
-import { type Held, lateWriters, lateWrites } from './held.ts';
+import { type Held, lateWrites } from './held.ts';
 import { isRenewed, lostLease } from './leases.ts';
 import { currentLogLines, isLogRead, logLinesAbout } from './logs.ts';
 import { hasProgramName } from './names.ts';
@@ -362,7 +362,7 @@ function rightGoing({ candidate: { rights }, isAhead }: Signs): Need[] {
 function isSilent({ actor, context, held, statements }: Signs): boolean {
   const lines = logLinesAbout(context, held, actor);
   const awaited = idsAwaited(context, held, actor);
-  return statements.length + lateWriters(held).length + lines.length + awaited.length === 0;
+  return statements.length + lateWrites(held).length + lines.length + awaited.length === 0;
 }
 
 const CRASHED_LATELY_MS = 10 * 60_000;

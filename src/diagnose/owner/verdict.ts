@@ -5,7 +5,6 @@ import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../cont
 import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
   hasClue,
-  isCalledAfterType,
   isDecided,
   isKnownForAnother,
   isMoreThanAble,
@@ -20,12 +19,11 @@ import {
   definitionNames,
   type Held,
   isControllerOfType,
-  isKnownWorkload,
+  isNamedAfterType,
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
   statusManagers,
-  typesOfDomain,
 } from './held.ts';
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
@@ -95,7 +93,13 @@ function judge(question: OwnerQuestion): Ownership {
     excluded: all.filter(({ against }) => against !== undefined),
     able: question.candidates.filter((one) => isAble(held, one)),
   };
-  const best = leading(the) ?? leftOut(the);
+  // One whose arguments leave the object out stands back behind all others, also behind who acts from outside.
+  const isLast =
+    !the.tied.some(isMoreThanAble) && writersOutsideCluster(context, held.type).length === 0;
+  const restricted = isLast
+    ? the.excluded.filter(({ restriction, rights }) => restriction && rights.change)
+    : [];
+  const best = leading(the) ?? leading({ ...the, tied: restricted });
   const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
   const common = { suspects, excluded: the.excluded.filter((one) => one !== best), unread };
@@ -153,13 +157,11 @@ function isOfOneCompany({ finalizer, type }: Held): boolean {
 /** One clue outweighs all kinds below. */
 const WEIGHTS = { decides: 100, marks: 10, supports: 1, able: 0 };
 
-/** Who may change the type, or could by several clues that decide, comes first; then clues count. */
-function rankOf(held: Held, one: Suspect): number {
-  // A part of the product that runs does not do the work of the one that wrote the finalizer and is gone.
-  if (one.program !== undefined && isKnownWorkload(held, one.program)) return 10_000;
+/** What supports one that a clue decides for tells it from no other; a right does. */
+function rankOf(one: Suspect): number {
   const counted = one.clues.filter(({ weight }) => weight !== 'supports' || !isDecided(one));
-  const rank = counted.reduce((sum, { weight }) => sum + WEIGHTS[weight], 0);
-  return rank + (one.rights.change || one.rights.impersonates || rank >= 200 ? 1_000 : 0);
+  const right = one.rights.change === undefined ? 0 : 1;
+  return counted.reduce((sum, { weight }) => sum + WEIGHTS[weight], right);
 }
 
 /**
@@ -167,10 +169,10 @@ function rankOf(held: Held, one: Suspect): number {
  * beside a permission ties it to the finalizer, and nobody else seems to be at work.
  */
 function leading(the: Case): Suspect | undefined {
-  const { held, tied, able, excluded, isForeign, writer } = the;
+  const { domain, held, tied, able, excluded, writer } = the;
   const decided = tied.filter(isDecided);
   const pool = decided[0] ? decided : tied.filter((one) => !isKnownForAnother(the, one));
-  const ranks = pool.map((one) => rankOf(held, one));
+  const ranks = pool.map(rankOf);
   const [best, ...more] = pool.filter((_, at) => ranks[at] === Math.max(...ranks));
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
   if (isDecided(best)) return hasRival(the, best) ? undefined : best;
@@ -183,11 +185,11 @@ function leading(the: Case): Suspect | undefined {
       !(
         hasClue(best, 'namesake') &&
         isFrameworkName(writer) &&
-        (FRAMEWORKS.test(writer) || (best.actor && isCalledAfterType(held, best.actor))) &&
+        (FRAMEWORKS.test(writer) || isNamedAfterType(held, suspectText(best))) &&
         able.every(({ actor }) => actor === best.actor)
       )) ||
     // What is about the type alone names none of the controllers that share it.
-    (isForeign && !hasClue(best, 'namesake')) ||
+    (domain.relation === 'foreign' && !hasClue(best, 'namesake')) ||
     isStatusOfAnother(the, best) ||
     excluded.some(
       (one) =>
@@ -231,19 +233,6 @@ function isStatusOfAnother({ held, actors }: OwnerQuestion, best: Suspect): bool
   });
 }
 
-/** Returns the one whose arguments leave the object out, if it alone has a deciding clue or the marks, and nobody else may act. */
-function leftOut({ context, held, tied, able, excluded }: Case): Suspect | undefined {
-  const restricted = excluded.filter(
-    (one) => one.restriction && one.rights.change && workloadExists(one),
-  );
-  const decisive = [...tied, ...restricted].filter(isDecided);
-  const left = able.filter(({ actor }) => excluded.every((one) => one.actor !== actor));
-  const marked = restricted.filter((one) => hasClue(one, 'marks'));
-  const [only, ...more] = decisive.length > 0 ? decisive : [...tied, ...left, ...marked];
-  const isAlone = more.length === 0 && writersOutsideCluster(context, held.type).length === 0;
-  return only?.restriction !== undefined && isAlone ? only : undefined;
-}
-
 /** Reports whether a permission alone makes it one that may act: many may change built-in types, and general tools everything. */
 function isAble({ type }: Held, { actor, rights: { change } }: Suspect): boolean {
   if (change === undefined || actor === undefined || actor.isGone) return false;
@@ -259,7 +248,7 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
  * permissions there: those for everything then say nothing about this object.
  */
 function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
-  const { context, domain, excluded, held, known } = the;
+  const { context, domain, excluded, known } = the;
   const home = best?.account?.namespace;
   const wasHere = isInside(context, home);
   // Beside a well-known product, or an account made for this type, somebody's permission for everything says nothing.
@@ -269,16 +258,8 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
     ({ actor, rights }) =>
       rights.change === 'named' || !(wasHere || isProduct || (isMade && actor?.namespace !== home)),
   );
-  const types = [held.type, ...typesOfDomain(context, held, domain)];
-  const unbound = new Set(types.flatMap((type) => unboundRoles(context, type)));
-  // Many programs of a framework work for other types.
-  const isOther = (one: Suspect): boolean =>
-    isFrameworkName(the.writer) &&
-    one.rights.worksElsewhere &&
-    one.clues.every(({ kind }) => kind === 'namesake');
-  const ruledOut = excluded.filter(
-    (one) => workloadExists(one) && isMoreThanAble(one) && !isOther(one),
-  );
+  const unbound = new Set(domain.types.flatMap((type) => unboundRoles(context, type)));
+  const ruledOut = excluded.filter((one) => workloadExists(one) && isMoreThanAble(one));
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
     ...(wasHere
@@ -379,8 +360,11 @@ function unreadSources({ now }: Context): string[] {
 }
 
 /** Reports whether the owner must be in this cluster: its type is defined here, or its product has known names. */
-function isExpectedHere({ context, held, known, isForeign }: OwnerQuestion): boolean {
+function isExpectedHere({ context, domain, held, known }: OwnerQuestion): boolean {
   if ((known?.workload.length ?? 0) > 0) return true;
   const definitions = itemsIn(context.now.cluster.definitions).map(({ name }) => name);
-  return !isForeign && definitionNames(context, held).some((name) => definitions.includes(name));
+  return (
+    domain.relation !== 'foreign' &&
+    definitionNames(context, held).some((name) => definitions.includes(name))
+  );
 }
