@@ -12,7 +12,7 @@ import { findOwner } from '../diagnose/owner/verdict.ts';
 import { serviceText } from '../diagnose/results.ts';
 import { isSameVersion } from '../diagnose/rules/apis.ts';
 import { PROTECTION } from '../diagnose/waits.ts';
-import { isBuiltIn, typeName } from '../model/facts/metadata.ts';
+import { groupOf, isBuiltIn, typeName } from '../model/facts/metadata.ts';
 import { itemsIn } from '../model/read.ts';
 import type { OrderEntry } from '../model/result.ts';
 import type { ObjectFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
@@ -86,7 +86,7 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const elsewhere = new Set(
     [...reaching.map(({ type }) => type), ...owners, ...others].map(typeName),
   );
-  return inDeletionOrder(context, Array.from(steps.values(), joined), known).map((step) => {
+  return inDeletionOrder(Array.from(steps.values(), joined), known).map((step) => {
     return { ...step, isByHand: elsewhere.has(typeName(step.type)) };
   });
 }
@@ -182,14 +182,11 @@ function ownerReferences(known: readonly ObjectFacts[], uids: ReadonlySet<string
 
 /** Assigns positions: owners before what they own, last what others may need. Types that wait for each other share one. */
 function inDeletionOrder(
-  context: Context,
   steps: readonly Reason[],
   known: readonly ObjectFacts[],
 ): Omit<OrderStep, 'isByHand'>[] {
-  const nameOf = (one: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string => {
-    const type = servedType(context, one);
-    return type === undefined ? '' : typeName(type);
-  };
+  const nameOf = ({ apiVersion, kind }: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string =>
+    `${kind}.${groupOf(apiVersion)}`;
   const owned = new Set(
     known.flatMap((one) =>
       one.ownerReferences.map((owner) => `${nameOf(owner)} owns ${nameOf(one)}`),
@@ -199,7 +196,7 @@ function inDeletionOrder(
     steps.filter(
       (one) =>
         one.type !== type &&
-        (owned.has(`${typeName(one.type)} owns ${typeName(type)}`) ||
+        (owned.has(`${one.type.kind}.${one.type.group} owns ${type.kind}.${type.group}`) ||
           (isLast && one.isLast !== true) ||
           rankOf(one.type) < rankOf(type)),
     );

@@ -1,10 +1,10 @@
 import { dictionary } from '../base/json.ts';
-import { type Context, contextOf, itemsIn, servedType, subjectOf } from '../diagnose/context.ts';
+import { type Context, contextOf, itemsIn, subjectOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isNodeLost } from '../diagnose/rules/pods.ts';
-import { typeName } from '../model/facts/metadata.ts';
+import { POD_TYPE, typeName } from '../model/facts/metadata.ts';
 import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { type Read, readOk, valueIn } from '../model/read.ts';
@@ -56,13 +56,10 @@ function cannotEnd(context: Context, pod: PodFacts): boolean {
   // A pod that has finished is deleted without its kubelet (kubernetes pkg/registry/core/pod, CheckGracefulDelete).
   if (isNodeLost(now, pod) && !hasPodEnded(pod)) return true;
   if (pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs)) return true;
-  const type = servedType(context, pod);
+  const { deletionTimestamp: since = now.takenAt, writers } = pod;
   return pod.finalizers.some((finalizer) => {
-    if (type === undefined) return true;
-    const { writers } = pod;
-    const held = { finalizer, subject: subjectOf(pod), type, objects: [pod], count: 1, writers };
-    return !ownerResults(context, { ...held, since: pod.deletionTimestamp ?? now.takenAt })
-      .isExpected;
+    const held = { finalizer, subject: subjectOf(pod), type: POD_TYPE, objects: [pod], count: 1 };
+    return !ownerResults(context, { ...held, writers, since }).isExpected;
   });
 }
 

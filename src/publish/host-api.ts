@@ -100,7 +100,6 @@ export interface HostFailure {
   status?: number | undefined;
   /** Pause after which another attempt may succeed. The host may have processed this one. */
   retryMs?: number | undefined;
-  isRateLimit?: boolean;
 }
 
 export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
@@ -121,8 +120,6 @@ export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
   return {
     status,
     message: `${status} ${brief(said)}`,
-    // A 403 can mean a rate limit or a missing permission.
-    isRateLimit: status === 429 || (status === 403 && /rate limit/i.test(said)),
     retryMs: status >= 500 ? RETRY_PAUSE_MS : undefined,
   };
 }

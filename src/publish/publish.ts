@@ -133,13 +133,13 @@ export class Publisher {
     for (let tries = 1; ; tries++) {
       try {
         const api = await connect({ apiUrl, token, repository: event.repository, signal });
-        const found = await findPullRequest(event, comment.prNumber, api);
-        if ('reason' in found) {
-          log.notice(`no pull request comment: ${found.reason}`);
+        const issue = await findPullRequest(event, comment.prNumber, api);
+        if (typeof issue === 'string') {
+          log.notice(`no pull request comment: ${issue}`);
           return '';
         }
-        tried = `comment on pull request ${found.number}`;
-        return await putComment({ ...content, issue: found.number, api });
+        tried = `comment on pull request ${issue}`;
+        return await putComment({ ...content, issue, api });
       } catch (error) {
         const failure = failureOf(error, signal);
         if (tries < MAX_TRIES && failure.retryMs !== undefined) {

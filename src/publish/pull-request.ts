@@ -2,24 +2,21 @@ import { numberAt, stringAt, valueAt } from '../base/json.ts';
 import type { HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent } from './workflow-run.ts';
 
-/** The number of a pull request, or the reason why there is none. */
-type FoundPullRequest = { number: number } | { reason: string };
-
 type PullRequestApi = Pick<HostApi, 'pullsOfBranch' | 'pullsOfCommit'>;
 
-/** `given` is the number in the inputs, which always counts. */
+/** Returns the number of the pull request, or the reason why there is none. `given`, in the inputs, always counts. */
 export async function findPullRequest(
   event: HostEvent,
   given: number | undefined,
   api: PullRequestApi,
-): Promise<FoundPullRequest> {
+): Promise<number | string> {
   const numbers = given === undefined ? await numbersOf(event, api) : [given];
   const [number, ...others] = numbers;
-  if (number !== undefined && others.length === 0) return { number };
+  if (number !== undefined && others.length === 0) return number;
   const all = `several pull requests (${numbers.slice(0, 10).join(', ')})`;
   const what = number === undefined ? 'no pull request' : all;
   const ask = 'give the input "pr-number" for a comment';
-  return { reason: `the event "${event.name}" of ${event.repository} names ${what}; ${ask}` };
+  return `the event "${event.name}" of ${event.repository} names ${what}; ${ask}`;
 }
 
 async function numbersOf(event: HostEvent, api: PullRequestApi): Promise<number[]> {

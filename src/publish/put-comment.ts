@@ -48,11 +48,10 @@ const ELSEWHERE = 'the step log has the report';
 
 /** `restricted`: why the token of this run cannot write. */
 export function adviceFor(failure: HostFailure, restricted: string | undefined): string {
-  const { status, message, isRateLimit = false } = failure;
+  const { status, message } = failure;
   if (status === 401) return 'the input "github-token" is no valid token, or it has expired';
-  if (isRateLimit) return 'the rate limit is used up; the next run writes the comment';
   // A host hides with 404 what a token may not see. A 403 has many other reasons, against which no permission helps: a
-  // locked conversation, single sign-on, the address of the runner, a proxy.
+  // rate limit, a locked conversation, single sign-on, the address of the runner, a proxy.
   if (status !== 404 && !(status === 403 && PERMISSION.test(message))) return ELSEWHERE;
   if (restricted !== undefined) return `${restricted}, and its token can only read; ${ELSEWHERE}`;
   return 'add "permissions: pull-requests: write" to the job (a token of your own needs "Pull requests: Read and write"; a classic one "repo")';

@@ -86,9 +86,9 @@ describe('a call that fails', () => {
       github.fail({ request: /GET .*comments/, answer });
       const failure = await failureOn(github, { callTimeoutMs: answer === 'hang' ? 300 : 5_000 });
       expect(JSON.stringify(failure)).not.toContain(github.token);
-      const { status, message, retryMs, isRateLimit } = failure;
+      const { status, message, retryMs } = failure;
       // How a reset is worded is for Node to say.
-      return [isRateLimit ? 'limit' : '', answer === 'reset' ? '' : message, retryMs, status];
+      return [answer === 'reset' ? '' : message, retryMs, status];
     }));
 
   test('ends at once if the run is cancelled', async () => {

@@ -121,6 +121,30 @@ test('a refusal of a policy is that of the binding in its text', () => {
   expect({ outcome, reasons }).toEqual({ outcome: 'would-hang', reasons: '' });
 });
 
+test('a refusal of a mutating policy counts, though it looks at who asks', () => {
+  const { outcome, subjects } = forecastWith(
+    {
+      mutatingPolicies: readOk([
+        policyFacts('MutatingAdmissionPolicy')({
+          metadata: { name: 'sizes' },
+          spec: {
+            matchConstraints: { resourceRules: [rule('*', 'configmaps')] },
+            variables: [{ name: 'who', expression: 'request.userInfo.username' }],
+          },
+        }),
+      ]),
+      mutatingPolicyBindings: readOk([
+        policyBindingFacts({ metadata: { name: 'all' }, spec: { policyName: 'sizes' } }),
+      ]),
+    },
+    `403 Forbidden: configmaps "settings" is forbidden: policy 'sizes' with binding 'all' denied request: no such key`,
+  );
+  expect({ outcome, subjects }).toEqual({
+    outcome: 'would-hang',
+    subjects: ['MutatingAdmissionPolicy sizes'],
+  });
+});
+
 test.each([
   ['namespaces', 'clear'],
   ['configmaps', 'inconclusive'],

@@ -8,11 +8,16 @@ import type { Held } from '../../src/diagnose/owner/held.ts';
 import { removalRemedies } from '../../src/diagnose/owner/remedies.ts';
 import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
-import { POD_TYPE } from '../../src/model/facts/metadata.ts';
+import { FINALIZE, POD_TYPE } from '../../src/model/facts/metadata.ts';
 import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
-import { type PodFacts, partnerKey, type Snapshot } from '../../src/model/snapshot.ts';
+import {
+  type PodFacts,
+  partnerKey,
+  type ResourceType,
+  type Snapshot,
+} from '../../src/model/snapshot.ts';
 import { isOpenOnly } from '../../src/report/situations.ts';
 import { type Change, heldIn, listed, named, told } from './changes.ts';
 import { readRecordedLook } from './recorded-looks.ts';
@@ -152,6 +157,26 @@ test('a refusal that only an Event reports ends the chain behind kube-controller
   expect(root).toMatchObject({ code: 'admission-denied', subject: { name: 'guard' } });
 });
 
+test('texts that name their objects are one piece of advice about what refuses them', () => {
+  const { root } = told('S22', (now) => {
+    now.cluster.validatingWebhooks = readOk([]);
+    now.trials = {};
+    const [one] = heldIn(now);
+    const [group] = now.content.flatMap(({ read }) =>
+      read.ok ? read.value.terminating.filter(({ finalizers }) => finalizers.length > 0) : [],
+    );
+    const { events } = now.places[now.namespace.name] ?? {};
+    if (!events?.ok || one === undefined || group === undefined) throw new Error('no object');
+    group.examples = ['a', 'b', 'c'].map((name) => ({ ...one, name, uid: name }));
+    for (const regarding of group.examples) {
+      const message = `error removing finalizer: ${DENIED} of ${regarding.name}`;
+      const event = { type: 'Warning', reason: 'FailedUpdate', message, regarding };
+      events.value.push({ ...event, component: 'x', instance: '', at: now.takenAt });
+    }
+  });
+  expect(root.remedies.filter(({ role }) => role === 'now')).toHaveLength(1);
+});
+
 test('a forecast leaves a question open if nothing but the deletion can answer it', () => {
   const open = { what: 'whether admission lets pods be deleted', reason: 'it looks at who asks' };
   expect(isOpenOnly({ notInspected: [open, open] })).toBe(true);
@@ -172,20 +197,23 @@ const denial = (text: string) => {
   return error;
 };
 
-/** The remedies where the creation of an object in this namespace, or of a cluster-scoped one, is refused. */
-function remediesAgainst(context: Context, text: string, namespace: string): Remedy[] {
-  const type = { ...POD_TYPE, namespaced: namespace !== '' };
-  const request = realRequest(context, 'CREATE', type, { namespace, labels: {} });
+const CLUSTER_SCOPED = { ...POD_TYPE, namespaced: false };
+
+/** The remedies where an update of this object is refused. */
+function remediesAgainst(context: Context, text: string, type: ResourceType, namespace: string) {
+  const object = { name: 'preview-s22', namespace, labels: {} };
+  const request = realRequest(context, 'UPDATE', type, object);
   return refusalResult(context, denial(text), request).remedies;
 }
 
 test.each([
-  ['preview-s22', true],
-  ['ops', false],
-  ['', false],
-])('this namespace is exempted from what refuses objects of %j: %s', (place, isExempted) => {
+  ['an object of it', POD_TYPE, 'preview-s22', true],
+  ['the last request for itself', FINALIZE, '', true],
+  ['an object elsewhere', POD_TYPE, 'ops', false],
+  ['a cluster-scoped object', CLUSTER_SCOPED, '', false],
+])('this namespace is exempted from what refuses %s', (_, type, place, isExempted) => {
   const context = contextOf(readRecordedLook('S22').now);
-  const remedies = remediesAgainst(context, DENIED, place);
+  const remedies = remediesAgainst(context, DENIED, type, place);
   const isExemption = ({ text }: Remedy): boolean => text.startsWith('Exempt this namespace');
   expect(remedies.some(isExemption)).toBe(isExempted);
 });
@@ -200,7 +228,7 @@ function answeredBy(webhook: string, message: string, matchExpressions: object[]
     } as never),
   );
   const text = `admission webhook "${webhook}" denied the request: ${message}`;
-  return remediesAgainst(contextOf(now), text, now.namespace.name);
+  return remediesAgainst(contextOf(now), text, POD_TYPE, now.namespace.name);
 }
 
 const OPT_OUT = { key: 'guards.acme.org/ignore', operator: 'DoesNotExist' };
@@ -238,7 +266,7 @@ test('a refusal of a policy engine that names no policy excludes none', () => {
 test('a refusal by a configuration that was not read is quoted, and leads to it', () => {
   const { now } = readRecordedLook('S22');
   now.cluster.validatingWebhooks = readOk([]);
-  const remedies = remediesAgainst(contextOf(now), DENIED, now.namespace.name);
+  const remedies = remediesAgainst(contextOf(now), DENIED, POD_TYPE, now.namespace.name);
   expect(remedies[0]?.text).toContain('"label team is required"');
   expect(remedies[1]).toMatchObject({
     text: expect.stringContaining('guard.example.com'),

@@ -31,7 +31,7 @@ async function found({ name, payload, prNumber, pulls = [] }: Row): Promise<unkn
     pullsOfCommit: (sha) => answer(`commit ${sha}`),
     pullsOfBranch: (owner, branch) => answer(`branch ${owner}:${branch}`),
   });
-  return [...asked, 'number' in got ? got.number : got.reason];
+  return [...asked, got];
 }
 
 test('the pull request of an event, or why there is none', () =>

@@ -158,8 +158,7 @@ interface Step {
 /** Lists the deletion of one object of each type, and that of the namespace. Aggregated servers decide by themselves. */
 export function foreseenDeletions(context: Context): Step[] {
   const { forecast, namespace } = context.now;
-  const since = namespace.deletionTimestamp ?? '';
-  if (forecast === undefined || !isForeseen(context, { since })) return [];
+  if (forecast === undefined) return [];
   const inside = countsOf(forecast.present).flatMap(({ type, sample: object, total }) =>
     object === undefined || isAggregated(context, type) ? [] : { type, object, total },
   );
@@ -185,9 +184,11 @@ const LONG_GRACE = 3_600;
 
 /** Returns what a forecast could not try, and refusals of the gate's own requests, which prove nothing about other users. */
 export function openQuestions(context: Context): NotInspected[] {
-  const { forecast } = context.now;
+  const { forecast, namespace } = context.now;
   if (forecast === undefined) return [];
-  const steps = [...foreseenDeletions(context), lastStep(context)].flatMap((step) => {
+  const isRequested = !isForeseen(context, { since: namespace.deletionTimestamp ?? '' });
+  const deletions = isRequested ? [] : foreseenDeletions(context);
+  const steps = [...deletions, lastStep(context)].flatMap((step) => {
     const { type } = step;
     const what = `whether admission lets ${type === FINALIZE ? 'the namespace' : typeName(type)} be deleted`;
     const { questions } = judgeAdmission(context, step);

@@ -3,7 +3,7 @@ import type { Actor } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
 import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
 import { mutatingResults, refusalResult, refusesOtherChange } from '../admission/refusals.ts';
-import { type Context, isAggregated, isForeseen } from '../context.ts';
+import { type Context, isAggregated, isForeseen, resultId } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import type { Account } from '../rights.ts';
 import type { Held } from './held.ts';
@@ -26,17 +26,19 @@ export function judgeRemoval(
   const told = isForeseen(context, held) ? [] : refusalsFor(context, held, owner?.actor);
   const [object = { namespace: held.subject.namespace ?? '', labels: {} }] = held.objects;
   const request = realRequest(context, 'UPDATE', held.type, object);
+  const results = [
+    ...all.flatMap((one) => one.results),
+    ...told.flatMap(({ error }) =>
+      owner?.actor === undefined && isAdmissionError(error)
+        ? refusalResult(context, error, request)
+        : refusesOtherChange(error, held.type)
+          ? held.objects.flatMap((one) => mutatingResults(context, held.type, one, CHANGES))
+          : [],
+    ),
+  ];
   return {
-    results: [
-      ...all.flatMap((one) => one.results),
-      ...told.flatMap(({ error }) =>
-        owner?.actor === undefined && isAdmissionError(error)
-          ? refusalResult(context, error, request)
-          : refusesOtherChange(error, held.type)
-            ? held.objects.flatMap((one) => mutatingResults(context, held.type, one, CHANGES))
-            : [],
-      ),
-    ],
+    // Texts that name their objects would each bring a remedy.
+    results: [...new Map(results.map((result) => [resultId(result), result])).values()],
     questions: [...new Set(all.flatMap(({ questions }) => questions))],
   };
 }
