@@ -59,6 +59,11 @@ export function withRole(role: NonNullable<Remedy['role']>, remedy: Omit<Remedy,
   return { ...remedy, role };
 }
 
+/** Returns the remedy that a person carries out first. */
+export function fixRemedy(text: string, rest: Pick<Remedy, 'command' | 'risk'> = {}): Remedy {
+  return { text, ...rest, role: 'now' };
+}
+
 export function lookRemedy(text: string, command: string): Remedy {
   return { text, command, role: 'look' };
 }

@@ -1,13 +1,7 @@
 import { escapeForRegExp } from '../base/text.ts';
 import { groupOf, isBuiltIn, isKind } from '../model/facts/metadata.ts';
 import { itemsIn, type Read, valueIn } from '../model/read.ts';
-import {
-  type ObjectFacts,
-  partnerKey,
-  type Reference,
-  type ResourceType,
-  type Wanted,
-} from '../model/snapshot.ts';
+import { type ObjectFacts, partnerKey, type Reference, type Wanted } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
 import { showObjectRemedy, withRole } from './commands.ts';
 import { detailOf, groupsOf, terminatingPods, typesOf } from './content.ts';
@@ -273,24 +267,21 @@ export function namedOutside(context: Context, held: Held): Wanted['partners'] {
   const own = context.now.namespace.name;
   const references = held.objects.flatMap((one) => detailOf(context, one)?.references ?? []);
   return references.flatMap(({ kind, group, namespace = own, name }) => {
-    const type = NEVER_WAITING.has(kind) ? undefined : typeNamed(context, held, kind, group);
+    const type = NEVER_WAITING.has(kind)
+      ? undefined
+      : typeNamed(context, held.type.group, kind, group);
     if (type === undefined || (type.namespaced && namespace === own)) return [];
     return { type, namespace: type.namespaced ? namespace : undefined, name };
   });
 }
 
-/** Returns the type of a kind: of the same group or of Kubernetes, or one that only one group has. */
-function typeNamed(
-  context: Context,
-  { type: { group: own } }: Held,
-  kind: string,
-  group?: string,
-): ResourceType | undefined {
+/** Returns the type of a kind: of the same group, of Kubernetes, of the same project, or the first that the server lists. */
+export function typeNamed(context: Context, own: string, kind: string, group?: string) {
   const alike = typesOf(context).filter(
     (type) => isKind(type, kind) && type.group === (group ?? type.group),
   );
   const near = [own, ''].flatMap((one) => alike.find((type) => type.group === one) ?? []);
-  return near[0] ?? (alike.length === 1 ? alike[0] : undefined);
+  return near[0] ?? alike.find((type) => isOfOneProject(type.group, own)) ?? alike[0];
 }
 
 /** Names what a held object waits for and what was not read before the examination ended: its owner is then no root cause. */

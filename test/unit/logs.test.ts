@@ -4,7 +4,6 @@ import { actorsOf } from '../../src/diagnose/actors.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
 import {
-  logEvidence,
   logLinesAbout,
   logLinesNaming,
   logSources,
@@ -60,7 +59,7 @@ function seen(lines: string[], isNamesake = false) {
   return {
     about: logLinesAbout(context, HELD, actor),
     naming: logLinesNaming(context, HELD, actor),
-    evidence: logEvidence(context, logLinesAbout(context, HELD, actor)),
+    quoted: quotedLines(context, logLinesAbout(context, HELD, actor)),
   };
 }
 
@@ -101,8 +100,8 @@ test('errors come first, repeats once, and stack traces are dropped', () => {
   const error = `boom 17\n\tat com.example.Main(Main.java:3)\nmain.go:12`;
   const failing = ZAP({ namespace: DEMO, name: 'db', error });
   const info = ZAP({ level: 'info', msg: 'Reconciling', namespace: DEMO, name: 'db' });
-  const { evidence } = seen([failing, failing.replace('17', '18'), info, info]);
-  expect(evidence).toEqual([
+  const { quoted } = seen([failing, failing.replace('17', '18'), info, info]);
+  expect(quoted.evidence).toEqual([
     `log of ${POD}, 10 s ago: Reconciler error: boom 18`,
     `log of ${POD}, 10 s ago: Reconciling`,
   ]);
@@ -113,9 +112,9 @@ test('at most three lines of 300 characters are quoted', () => {
   const lines = words.map((word) =>
     ZAP({ namespace: DEMO, name: 'db', error: `${word} ${'x '.repeat(5_000)}` }),
   );
-  const quoted = quotedLines(seen(lines).about);
-  expect(quoted).toHaveLength(3);
-  expect(quoted.every(({ line }) => line.length > 280 && line.length <= 300)).toBe(true);
+  const { ownerLog } = seen(lines).quoted;
+  expect(ownerLog).toHaveLength(3);
+  expect(ownerLog?.every(({ line }) => line.length > 280 && line.length <= 300)).toBe(true);
 });
 
 // Two million characters: a search whose steps grow with their square would not end.

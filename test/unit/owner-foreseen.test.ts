@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { objectDetail } from '../../src/diagnose/detail.ts';
-import { needsOfOwner, wantedInputs } from '../../src/diagnose/owner/needs.ts';
+import { needsOfOwner, needText, wantedInputs } from '../../src/diagnose/owner/needs.ts';
 import { forecastOf } from '../../src/forecast/outcome.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -132,11 +132,10 @@ test('of a known product, what an object names needs what the catalogue lists', 
     },
   );
   const text = 'Secret aws-creds (which ClusterSecretStore aws names)';
-  expect(needsOfOwner(context, held)).toEqual([
-    {
-      ...{ kind: 'object', text, certainty: 'likely' },
-      clause: `it may need ${text}, deleted with this namespace`,
-    },
+  const needs = needsOfOwner(context, held);
+  expect(needs).toEqual([{ kind: 'object', text, certainty: 'likely' }]);
+  expect(needs.map((need) => needText(context, need))).toEqual([
+    `it may need ${text}, deleted with this namespace`,
   ]);
 });
 

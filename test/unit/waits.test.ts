@@ -3,7 +3,12 @@ import { type Context, contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
-import { idsInText, namespacesAwaited, objectsAwaited } from '../../src/diagnose/waits.ts';
+import {
+  idsInText,
+  namespacesAwaited,
+  objectsAwaited,
+  typeNamed,
+} from '../../src/diagnose/waits.ts';
 import { findingsOf } from '../../src/model/finding.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { ObjectFacts, Snapshot } from '../../src/model/snapshot.ts';
@@ -124,3 +129,16 @@ test("Kubernetes' own finalizer of an object waits for what that owns, and not f
   expect(waitsFor({ ownerReferences: [{ ...owner, controller: true }] })).toBe(1);
   expect(waitsFor({ labels: { 'example.com/widget': 'db' } })).toBe(0);
 });
+
+test.each([
+  ['db.acme.example', 'acme.example'],
+  ['other.example', 'other.example'],
+  ['unrelated.io', 'first.example'],
+])(
+  'a kind that an object of %s names, and that several groups have, is that of %s',
+  (own, group) => {
+    const groups = ['first.example', 'acme.example', 'other.example'];
+    const content = groups.map((one) => contentOf(typeOf(one, 'configs', 'Config')));
+    expect(typeNamed(contextOf(snapshot({ content })), own, 'config')?.group).toBe(group);
+  },
+);

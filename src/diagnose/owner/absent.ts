@@ -1,7 +1,7 @@
 import { lowerFirst, shellQuote } from '../../base/text.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts';
-import { lookRemedy, scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
+import { fixRemedy, lookRemedy, scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
 import {
   type Context,
   definitionSubject,
@@ -17,11 +17,13 @@ import {
 } from '../context.ts';
 import { departedGrant } from '../rights.ts';
 import {
-  hasClue,
+  evidenceFor,
+  exclusionEvidence,
   isMoreThanAble,
   MAY_NOT_CHANGE,
   type Suspect,
   suspectText,
+  unreadEvidence,
   workloadExists,
 } from './clues.ts';
 import {
@@ -32,7 +34,7 @@ import {
   specificFieldManager,
   writerOf,
 } from './held.ts';
-import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
+import { logLinesAbout, quotedLines } from './logs.ts';
 import { productName } from './names.ts';
 import {
   installRemedy,
@@ -64,41 +66,42 @@ export function missingOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer, subject, type } = held;
-  const { actor: gone, account, program } = owner ?? {};
+  const { actor: gone, account, program, rights } = owner ?? {};
   const place = gone?.namespace ?? account?.namespace;
   const isHere = isInside(context, place);
   const isForecast = willBeDeleted(context, gone?.namespace);
   const isLost = isHere || isForecast;
   const isEnding = isHere || isEndingNamespace(context, place);
   const who = account && (isHere ? account.name : accountText(account));
-  const none = 'no controller that removes it was found';
-  const nobody = who
-    ? isHere
-      ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
-      : `${none}: it most likely ran as ${who}, which ${isEnding ? 'is in a terminating namespace' : 'no workload uses any more'}`
+  const fate = isEnding ? 'is in a terminating namespace' : 'no workload uses any more';
+  const trace = who
+    ? `it most likely ran as ${who}, which ${fate}`
     : program
-      ? `${none}: "${program}" set it, and nothing of that name runs here`
-      : `${none}: ${belonging(held) ?? 'no workload may change objects of its type but general tools'}`;
+      ? `"${program}" set it, and nothing of that name runs here`
+      : (belonging(held) ?? 'no workload may change objects of its type but general tools');
+  const nobody =
+    who && isHere
+      ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
+      : `no controller that removes it was found: ${trace}`;
   const isReaching = !isForecast && reachesOut(context, held);
-  const definition = itemsIn(context.now.cluster.definitions).find(
-    ({ name }) => name === typeName(type),
-  );
+  const { definitions } = context.now.cluster;
+  const isDefined = itemsIn(definitions).some(({ name }) => name === typeName(type));
   // What is likely about a workload that was deleted is that it was the controller.
-  const fate = isLost ? fateText(context, place) : 'was deleted';
+  const role = certainty === 'proven' ? '' : 'most likely was its controller, and ';
   const about = gone
     ? {
         subject: subjectOf(gone),
-        message: certainty === 'proven' ? fate : `most likely was its controller, and ${fate}`,
+        message: `${role}${isLost ? fateText(context, place) : 'was deleted'}`,
       }
     : {
-        subject: definition ? definitionSubject(definition.name) : subject,
+        subject: isDefined ? definitionSubject(typeName(type)) : subject,
         cause: who ?? knownFinalizer(held)?.owner ?? program ?? `${finalizer} of ${type.group}`,
-        message: `${definition ? 'defines objects with' : 'has'} finalizer ${finalizer}; ${nobody}`,
+        message: `${isDefined ? 'defines objects with' : 'has'} finalizer ${finalizer}; ${nobody}`,
         continuation: nobody,
       };
-  const binding =
-    account && owner?.rights.change === undefined && departedGrant(context, account, type);
-  const where = `${isEnding ? ' in another namespace' : ''}${binding ? ', with a ClusterRoleBinding: a terminating namespace accepts no RoleBinding' : ''}`;
+  const isBound = account && !rights?.change && departedGrant(context, account, type);
+  const where = `${isEnding ? ' in another namespace' : ''}${isBound ? ', with a ClusterRoleBinding: a terminating namespace accepts no RoleBinding' : ''}`;
+  const workload = gone && actorText(gone);
   return {
     ...about,
     ...{ code: 'owner-missing', finalizer, certainty, waitsForNamespace: isHere },
@@ -112,14 +115,11 @@ export function missingOwner(
     scope: isLost ? 'namespace' : 'cluster',
     remedies: [
       ...(isReaching ? removalAsFirstStep(removal) : []),
-      ...(isLost ? orderRemedies(context, held, gone ? actorText(gone) : 'their controller') : []),
+      ...(isLost ? orderRemedies(context, held, workload ?? 'their controller') : []),
       ...(isForecast
         ? []
-        : [
-            installRemedy(context, held, gone && actorText(gone), where),
-            ...knownRemedies(held, true),
-            ...(isReaching ? [] : removal),
-          ]),
+        : [installRemedy(context, held, workload, where), ...knownRemedies(held, true)]),
+      ...(isForecast || isReaching ? [] : removal),
     ],
   };
 }
@@ -147,28 +147,29 @@ export function unknownOwner(
   const more = listed.length - MAX_LISTED;
   const why = byHand
     ? `a person set it, with "${writerOf(held)?.manager}"`
-    : unread.length > 0
-      ? unreadText(unread)
-      : (belonging(held) ??
-        others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT)) ??
-        'no clue points to a controller');
+    : (unreadEvidence(unread)[0] ??
+      belonging(held) ??
+      others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT)) ??
+      'no clue points to a controller');
   const reason =
     listed.length > 1
       ? `its controller is one of: ${listed.slice(0, MAX_LISTED).join(', ')}${more > 0 ? ` or ${more} more` : ''}`
       : `its controller is not known${listed[0] ? `; it could be ${listed[0]}` : `: ${why}`}`;
-  const [status] = statusTexts(context, held);
-  const [refusal] = refusalsFor(context, held);
-  const said = status
-    ? { who: nameOf(status.object), text: status.text }
-    : refusal && { who: refusal.source, text: refusal.error.text };
+  const [said] = [
+    ...statusTexts(context, held),
+    ...refusalsFor(context, held).map(({ error, source }) => ({ text: error.text, source })),
+  ];
   const quote = said && shortQuote(said.text);
-  const told = said ? `${reason}; ${said.who} says: ${quote}` : reason;
-  const lines = suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : []));
+  const told = said ? `${reason}; ${said.source} says: ${quote}` : reason;
+  const { evidence, ownerLog } = quotedLines(
+    context,
+    suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : [])),
+  );
   const paused = pausedBy(context, held);
   // Facts that the object itself shows do not depend on its owner.
   const facing = [
     ...(paused ? [resumeRemedy(held.type, paused.object, paused.by)] : []),
-    ...(said ? [sayingRemedy(`${status ? 'the status of ' : ''}${said.who}`)] : []),
+    ...(said ? [sayingRemedy(said.source)] : []),
   ];
   const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
   const find = byHand
@@ -185,16 +186,16 @@ export function unknownOwner(
     evidence: [
       writerText(held),
       ...purposeOf(held),
-      ...(unread.length > 0 ? [unreadText(unread)] : []),
+      ...unreadEvidence(unread),
       ...suspects.map((one) => `suspect ${withState(one)}: ${evidenceFor(one).join('; ')}`),
       ...exclusionEvidence(excluded),
-      ...logEvidence(context, lines),
+      ...evidence,
       ...others,
       ...statusEvidence(context, held),
     ],
     scope: 'namespace',
     certainty: 'unknown',
-    ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
+    ownerLog,
     remedies: [
       ...facing,
       ...find.map((one) => (isSecond && one.role === 'now' ? withRole('or', one) : one)),
@@ -217,18 +218,16 @@ const MAX_STEPS = 3;
  */
 function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]): Remedy[] {
   const what = nameOf(held.subject);
-  const fixes = suspects
-    .flatMap((one) => {
-      const { fix } = stateOf(context, held, one);
-      const text = `If it is ${suspectText(one)}: ${lowerFirst(fix?.text ?? '')}`;
-      return fix ? [withRole('now', { ...fix, text })] : [];
-    })
-    .slice(0, MAX_STEPS);
+  const fixes = suspects.flatMap((one) => {
+    const { fix } = stateOf(context, held, one);
+    const text = `If it is ${suspectText(one)}: ${lowerFirst(fix?.text ?? '')}`;
+    return fix ? [withRole('now', { ...fix, text })] : [];
+  });
   const running = suspects
     .flatMap(({ actor, against }) => (actor && !against && isAlive(actor) ? [actor] : []))
     .slice(0, MAX_STEPS);
   const where = listNames(running.map(actorText)) || 'each controller in this cluster';
-  const text = `Find out which controller removes ${held.finalizer}: look for ${what} in the log of ${where}`;
+  const find = `Find out which controller removes ${held.finalizer}: look for ${what} in the log of ${where}`;
   const looks = running.flatMap((actor) =>
     logRemedies(context, actor).map(({ command = '' }) =>
       lookRemedy(
@@ -237,8 +236,7 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
       ),
     ),
   );
-  if (fixes.length === 0) return [withRole('now', { text }), ...looks];
-  return [...fixes, ...(looks.length > 0 ? looks : [withRole('look', { text })])];
+  return [...(fixes.length > 0 ? fixes.slice(0, MAX_STEPS) : [fixRemedy(find)]), ...looks];
 }
 
 /** Returns the state of a suspect, and what would let it act. */
@@ -258,38 +256,6 @@ function stateOf(context: Context, held: Held, suspect: Suspect): { state: strin
   const state = stateText(context, actor);
   if (actor.wanted === 0) return { state, fix: scaleUpRemedy(context, actor, then) };
   return isAlive(actor) ? { state } : fixed(state, `make it ready (${state}); ${then}`);
-}
-
-/** What a clue says with it. */
-const IMPLIED = [['marks', 'permission'] as const, ['writer', 'namesake'] as const];
-
-export function evidenceFor(suspect: Suspect): string[] {
-  const { actor, clues, rights } = suspect;
-  const because = rights.because.slice(0, 3).join('; ');
-  const isShown = clues.some(({ text }) => text.includes(because));
-  return [
-    ...clues
-      .filter(({ kind }) => !IMPLIED.some(([by, it]) => kind === it && hasClue(suspect, by)))
-      .map(({ text }) => text),
-    ...(isShown ? [] : [`RBAC: ${because}`]),
-    ...(actor && !actor.isGone
-      ? [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]
-      : []),
-    ...(actor?.selectors[0] ? [`it was started with ${actor.selectors.join(' ')}`] : []),
-  ];
-}
-
-export function exclusionEvidence(excluded: readonly Suspect[]): string[] {
-  return excluded
-    .slice(0, MAX_SUSPECTS)
-    .map(
-      (one) =>
-        `ruled out ${suspectText(one)}: ${one.against}. What points to it: ${one.clues[0]?.text}`,
-    );
-}
-
-export function unreadText(labels: readonly string[]): string {
-  return `${listNames(labels, 3)} could not be read`;
 }
 
 export function writerText(held: Held): string {

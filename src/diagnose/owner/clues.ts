@@ -1,7 +1,15 @@
 import type { CatalogueEntry } from '../../model/catalogue.ts';
 import type { Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
-import { type Context, groupOf, isBuiltIn, itemsIn, shortQuote, typeName } from '../context.ts';
+import {
+  type Context,
+  groupOf,
+  isBuiltIn,
+  itemsIn,
+  listNames,
+  shortQuote,
+  typeName,
+} from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
 import { remember } from '../remember.ts';
 import {
@@ -278,6 +286,40 @@ export function workloadExists(suspect: Suspect | undefined): boolean {
 export function suspectText({ actor, account, program }: Suspect): string {
   if (actor !== undefined) return actorText(actor);
   return account === undefined ? `a program that calls itself "${program}"` : accountText(account);
+}
+
+/** What a clue says with it. */
+const IMPLIED = [['marks', 'permission'] as const, ['writer', 'namesake'] as const];
+
+export function evidenceFor(suspect: Suspect): string[] {
+  const { actor, clues, rights } = suspect;
+  const because = rights.because.slice(0, 3).join('; ');
+  const isShown = clues.some(({ text }) => text.includes(because));
+  return [
+    ...clues
+      .filter(({ kind }) => !IMPLIED.some(([by, it]) => kind === it && hasClue(suspect, by)))
+      .map(({ text }) => text),
+    ...(isShown ? [] : [`RBAC: ${because}`]),
+    ...(actor && !actor.isGone
+      ? [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]
+      : []),
+    ...(actor?.selectors[0] ? [`it was started with ${actor.selectors.join(' ')}`] : []),
+  ];
+}
+
+const MAX_EXCLUDED = 5;
+
+export function exclusionEvidence(excluded: readonly Suspect[]): string[] {
+  return excluded
+    .slice(0, MAX_EXCLUDED)
+    .map(
+      (one) =>
+        `ruled out ${suspectText(one)}: ${one.against}. What points to it: ${one.clues[0]?.text}`,
+    );
+}
+
+export function unreadEvidence(labels: readonly string[]): string[] {
+  return labels.length === 0 ? [] : [`${listNames(labels, 3)} could not be read`];
 }
 
 /** The log of who may change everything names what others do. */

@@ -92,16 +92,16 @@ const DISCLAIMER =
   /\b(?:ignor(?:e|es|ed|ing)|skip(?:s|ped|ping)?|unmanaged|not (?:managed|handled|watched|owned|ours|responsible|selected)|(?:does not|doesn't|did not|no) match|class mismatch|filtered out|wait(?:s|ed|ing)? (?:for|until))\b/i;
 const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy/i;
 
-export function quotedLines(lines: readonly LogLine[]) {
-  return lines.slice(0, 3).map(({ at, pod, text }) => ({ at, pod, line: shortQuote(text) }));
-}
-
-/** Returns them as evidence, with their age: a log line is no observation of now. */
-export function logEvidence({ nowMs }: Context, lines: readonly LogLine[]): string[] {
-  return quotedLines(lines).map(({ at, line, pod }) => {
+/** Returns the first lines for the report, and as evidence with their age: a log line is no observation of now. */
+export function quotedLines({ nowMs }: Context, lines: readonly LogLine[]) {
+  const quoted = lines
+    .slice(0, 3)
+    .map(({ at, pod, text }) => ({ at, pod, line: shortQuote(text) }));
+  const evidence = quoted.map(({ at, line, pod }) => {
     const age = Math.max(0, nowMs - Date.parse(at));
     return `log of ${pod}${Number.isNaN(age) ? '' : `, ${formatDuration(age)} ago`}: ${line}`;
   });
+  return { evidence, ownerLog: quoted.length > 0 ? quoted : undefined };
 }
 
 type LogRecord = ReturnType<typeof parseLogLine>;

@@ -19,18 +19,17 @@ import {
   groupsOf,
   isBuiltIn,
   isInside,
-  isKind,
   itemsIn,
   servedType,
   shortQuote,
   typeName,
-  typesOf,
   valueIn,
   willBeDeleted,
 } from '../context.ts';
 import { canName } from '../detail.ts';
-import type { ContentError } from '../error-texts.ts';
+import type { ContentError, ErrorOf } from '../error-texts.ts';
 import { type Account, departedGrant } from '../rights.ts';
+import { typeNamed } from '../waits.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { hasWord } from './logs.ts';
 import { isAnnotationForOwner } from './settings.ts';
@@ -63,17 +62,11 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
   );
   return named.flatMap(({ object, field, group, isAddress, isMade, kind, name, ...given }) => {
     if (!field.startsWith('spec.') || isMade || !(isAddress || canName(field))) return [];
-    const isRead = PLAIN.includes(kind) || isAddress;
-    const fits = typesOf(context).filter(
-      (one) =>
-        isKind(one, kind) &&
-        (group ?? one.group) === one.group &&
-        (isRead || !isBuiltIn(one.group)),
-    );
-    const type = fits.find((one) => one.group === groupOf(object.apiVersion)) ?? fits[0];
+    const type = typeNamed(context, groupOf(object.apiVersion), kind, group);
+    if (!type || (isBuiltIn(type.group) && !PLAIN.includes(kind) && !isAddress)) return [];
     const here = object.namespace || (forecast && own.name);
-    const namespace = type?.namespaced ? (given.namespace ?? here) : undefined;
-    return !type || (type.namespaced && !namespace) ? [] : [{ type, namespace, name, by: field }];
+    const namespace = type.namespaced ? (given.namespace ?? here) : undefined;
+    return type.namespaced && !namespace ? [] : [{ type, namespace, name, by: field }];
   });
 }
 
@@ -97,13 +90,22 @@ function foundInputs({ forecast }: Context['now']): ObjectFacts[] {
 export interface Need {
   /** `object`: goes with the namespace. `create`: a terminating namespace refuses it. `absent`: does not exist. */
   kind: 'object' | 'create' | 'absent' | 'state';
-  /** The thing and its source: "Secret creds (spec.secretRef)". */
+  /** The thing and its source: "Secret creds (spec.secretRef)". Of a state, the sentence. */
   text: string;
-  /** The same in a sentence: "it may need Secret creds (spec.secretRef), deleted with this namespace". */
-  clause: string;
   /** `likely`: the catalogue or the status of an earlier deletion says that it is needed. */
   certainty: 'likely' | 'unknown';
 }
+
+/** Writes a need as a sentence: "it may need Secret creds (spec.secretRef), deleted with this namespace". */
+export function needText({ now }: Context, { kind, text }: Need): string {
+  const fate = now.forecast ? 'deleted with this namespace' : 'which does not exist here';
+  if (kind === 'object') return `it may need ${text}, ${fate}`;
+  if (kind === 'absent') return `${text} does not exist`;
+  const [what] = text.split(' (', 1);
+  return kind === 'create' ? `it may have to create ${what} here, ${CLOSED}` : text;
+}
+
+const CLOSED = 'and a terminating namespace accepts nothing new';
 
 /** Returns everything that the owner may need and lacks, or will lack after the deletion; the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
@@ -113,7 +115,7 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[
     ...servicesGoing(context, actor),
     ...complaints(context, held),
   ];
-  return [...new Map(needs.map((need) => [need.clause, need])).values()].toSorted(
+  return [...new Map(needs.map((need) => [need.text, need])).values()].toSorted(
     (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
   );
 }
@@ -128,9 +130,8 @@ export function lostWithNamespace(
   account: Account | undefined,
   error: ContentError,
 ): { text: string; isGrantable: boolean } | undefined {
-  const closed = 'and a terminating namespace accepts nothing new';
   if (error.kind === 'namespace-terminating') {
-    const text = `it must create ${error.resource ?? 'an object'} here, ${closed}`;
+    const text = `it must create ${error.resource ?? 'an object'} here, ${CLOSED}`;
     return isInside(context, error.namespace) ? { text, isGrantable: false } : undefined;
   }
   if (error.kind === 'forbidden') {
@@ -139,7 +140,7 @@ export function lostWithNamespace(
     return binding ? { text, isGrantable: true } : undefined;
   }
   const absent = absentHere(context, held, error);
-  return absent ? { text: `${absent} does not exist, ${closed}`, isGrantable: false } : undefined;
+  return absent ? { text: `${absent} does not exist, ${CLOSED}`, isGrantable: false } : undefined;
 }
 
 /** Returns what the catalogue knows that the owner creates here while it cleans up, or the pods that a spec has templates for. */
@@ -149,30 +150,22 @@ function creations(context: Context, held: Held): Need[] {
   if (!forecast && held.since < (namespace.deletionTimestamp ?? '')) return [];
   const known = listed(context, held, 'create')?.flatMap(({ kind, note, when = [] }) => {
     const isNamed = when.some((one) => one.includes('$namespace'));
-    return isNamed || isInside(context, held.subject.namespace) ? [[`a ${kind}`, note]] : [];
+    return isNamed || isInside(context, held.subject.namespace) ? [`a ${kind} (${note})`] : [];
   });
   const made = [
-    ...itemsIn(cluster.jobs).map(({ name, owner }) => ({ text: `Job ${name}`, uid: owner?.uid })),
-    ...itemsIn(forecast?.present.pods)
-      .filter(hasPodEnded)
-      .flatMap(({ name, ownerReferences }) =>
-        ownerReferences.map(({ uid }) => ({ text: `Pod ${name}`, uid })),
-      ),
+    ...itemsIn(cluster.jobs).map((job) => ({ ...job, ownerReferences: [job.owner] })),
+    ...itemsIn(forecast?.present.pods).filter(hasPodEnded),
   ];
   const tasks = (forecast ? held.objects : []).flatMap((object) => {
     const { endedAt, templates = [] } = detailOf(context, object) ?? {};
-    const own = made.filter(({ uid }) => uid === object.uid).slice(0, 3);
+    const own = made.filter((one) => one.ownerReferences.some((by) => by?.uid === object.uid));
     return [
-      ...(endedAt ? [] : templates).map((field) => ['a Pod', field]),
-      ...own.map(({ text }) => [`something like ${text}`, 'which it made for this object']),
+      ...(endedAt ? [] : templates).map((field) => `a Pod (${field})`),
+      ...own.slice(0, 3).map(({ kind, name }) => `something like ${kind} ${name}`),
     ];
   });
-  return (known ?? tasks).map(([what, why]) => ({
-    kind: 'create',
-    text: `${what} (${why})`,
-    clause: `it may have to create ${what} here, which a terminating namespace refuses`,
-    certainty: known ? 'likely' : 'unknown',
-  }));
+  const certainty = known ? 'likely' : 'unknown';
+  return (known ?? tasks).map((text) => ({ kind: 'create', text, certainty }));
 }
 
 export function namedByOwner(context: Context, held: Held): Named[] {
@@ -208,25 +201,24 @@ function inputsLacking(context: Context, held: Held, actor: Actor | undefined): 
   return inputsOf(context, held).flatMap(({ certainty, text, ...place }): Need[] => {
     const { type, namespace } = place;
     const object = findNamedObject(context, place);
-    const is = (kind: Need['kind'], clause: string) => [{ kind, text, clause, certainty }];
-    if (object && willBeDeleted(context, namespace)) {
-      const isLacking = isUnprotected(object, held, actor);
-      return isLacking ? is('object', `it may need ${text}, deleted with this namespace`) : [];
-    }
-    const [said] = object && !object.deletionTimestamp ? troublesOf(context, object) : [];
-    if (object) return said ? is('state', `${text} says: ${shortQuote(said)}`) : [];
     const isHere = isInside(context, namespace);
+    if (object && willBeDeleted(context, namespace))
+      return isUnprotected(object, held, actor) ? [{ kind: 'object', text, certainty }] : [];
+    if (object) {
+      const [said] = object.deletionTimestamp ? [] : troublesOf(context, object);
+      return said ? [{ kind: 'state', text: `${text} says: ${shortQuote(said)}`, certainty }] : [];
+    }
     // Whether a host was a Service, cannot be told once it is deleted.
     if (!forecast && isHere && type.kind !== 'Service' && isEmpty(context, type))
-      return is('object', `it may need ${text}, which does not exist here`);
-    const read = partners[partnerKey({ ...place, ...type })];
+      return [{ kind: 'object', text, certainty }];
     // A Secret of this namespace may be one that the owner has yet to write.
     const isMeant = type.group === held.type.group || !isHere;
-    return read?.ok && isMeant ? is('absent', `${text} does not exist`) : [];
+    const isRead = partners[partnerKey({ ...place, ...type })]?.ok === true;
+    return isRead && isMeant ? [{ kind: 'absent', text, certainty }] : [];
   });
 }
 
-function isEmpty({ now }: Context, type: ResourceType): boolean {
+function isEmpty({ now }: Context, type: Parameters<typeof typeName>[0]): boolean {
   return countsOf(now).some((one) => typeName(one.type) === typeName(type) && one.total === 0);
 }
 
@@ -247,29 +239,31 @@ const ABSENT =
 /** Recognizes an object of this namespace that an error calls missing: a held object names it, or the text says where. */
 function absentHere(context: Context, held: Held, error: ContentError): string | undefined {
   const { name: here } = context.now.namespace;
-  if (['other', 'unavailable', 'timeout'].includes(error.kind)) {
-    const [address] = serviceAddresses(error.text).filter((one) => one.endsWith(`.${here}`));
-    const services = typesOf(context).find((one) => typeName(one) === 'services');
-    if (address && services && isEmpty(context, services))
-      return `Service ${address.split('.')[0]}`;
-    // `credential "team-1/login" was not found`
-    const word = `(?<![\\w./-])${escapeForRegExp(here)}/([a-z0-9][-a-z0-9.]*[a-z0-9])`;
-    const path = new RegExp(`${word}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`).exec(
-      error.text,
-    )?.[1];
-    if (path && held.objects.every((one) => one.name !== path)) return `${here}/${path}`;
-  }
-  if (error.kind === 'other') {
-    const input = inputsOf(context, held).find(
-      (one) => isInside(context, one.namespace) && hasWord(error.text, one.name),
-    );
-    const isGone = input && !findNamedObject(context, input) && isEmpty(context, input.type);
-    return isGone && ABSENT.test(error.text) ? input.text : undefined;
-  }
-  if (error.kind !== 'not-found') return undefined;
-  const { name, namespace, text } = error;
-  const what = `${typeOfResource(context, error)?.kind ?? error.resource} ${name}`;
+  if (error.kind === 'not-found') return namedAbsent(context, held, error);
+  if (!['other', 'unavailable', 'timeout'].includes(error.kind)) return undefined;
+  const [address] = serviceAddresses(error.text).filter((one) => one.endsWith(`.${here}`));
+  if (address && isEmpty(context, { group: '', resource: 'services' }))
+    return `Service ${address.split('.')[0]}`;
+  // `credential "team-1/login" was not found`
+  const place = `(?<![\\w./-])${escapeForRegExp(here)}/([a-z0-9][-a-z0-9.]*[a-z0-9])`;
+  const absent = new RegExp(`${place}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`);
+  const [, name] = absent.exec(error.text) ?? [];
+  if (name && held.objects.every((one) => one.name !== name)) return `${here}/${name}`;
+  if (error.kind !== 'other' || !ABSENT.test(error.text)) return undefined;
+  const isGone = (one: Named): boolean =>
+    isInside(context, one.namespace) &&
+    !findNamedObject(context, one) &&
+    isEmpty(context, one.type);
+  return inputsOf(context, held).find((one) => hasWord(error.text, one.name) && isGone(one))?.text;
+}
+
+/** Reports what the API server has not found, if it was in this namespace: the text or a held object says so. */
+function namedAbsent(context: Context, held: Held, error: ErrorOf<'not-found'>) {
+  const { name: here } = context.now.namespace;
+  const { name, namespace, resource, text } = error;
+  const what = `${typeOfResource(context, error)?.kind ?? resource} ${name}`;
   if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
+  if (namespace !== undefined) return namespace === here ? what : undefined;
   // Operators name what they make after the object that it is for: `rabbit-default-user`.
   const isNamed = held.objects
     .flatMap((object) => detailOf(context, object) ?? [])
@@ -281,10 +275,8 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
         references.every((one) => one.name !== name || isInside(context, one.namespace ?? here)),
     );
   const plain = text.replaceAll(/["'`\\]/g, '').replaceAll('namespace: ', 'namespace ');
-  const isSaid = [`${here}/${name}`, `${name}.${here}`, `namespace ${here}`].some((words) =>
-    hasWord(plain, words),
-  );
-  return (namespace === undefined ? isNamed || isSaid : namespace === here) ? what : undefined;
+  const places = [`${here}/${name}`, `${name}.${here}`, `namespace ${here}`];
+  return isNamed || places.some((words) => hasWord(plain, words)) ? what : undefined;
 }
 
 /** Returns the Services of this namespace that the settings of a controller address. */
@@ -292,27 +284,19 @@ function servicesGoing({ now }: Context, actor: Actor | undefined): Need[] {
   return ((now.forecast && actor?.addresses) ?? []).flatMap((address) => {
     const [name, place] = address.split('.');
     const text = `Service ${name} (its settings address it)`;
-    const clause = `it may need ${text}, deleted with this namespace`;
-    return place === now.namespace.name
-      ? { kind: 'object', text, clause, certainty: 'unknown' }
-      : [];
+    return place === now.namespace.name ? { kind: 'object', text, certainty: 'unknown' } : [];
   });
 }
 
-/** A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused. */
-const TERMINATING = /because it is being terminated/;
-
 /** Returns what the held objects say against themselves before their deletion: the clean-up may fail in the same way. */
 function complaints(context: Context, held: Held): Need[] {
-  const { forecast } = context.now;
-  return (forecast ? held.objects : []).flatMap((object) =>
-    troublesOf(context, object).map(
-      (text): Need => ({
-        ...{ kind: 'state', text },
-        clause: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
-        certainty: TERMINATING.test(text) ? 'likely' : 'unknown',
-      }),
-    ),
+  return (context.now.forecast ? held.objects : []).flatMap((object) =>
+    troublesOf(context, object).map((text) => ({
+      kind: 'state',
+      text: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
+      // A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused.
+      certainty: text.includes('because it is being terminated') ? 'likely' : 'unknown',
+    })),
   );
 }
 

@@ -9,27 +9,19 @@ import {
   detailOf,
   idsOfHeld,
   isForeseen,
-  isInside,
   itemsIn,
   listNames,
   type RuleResult,
   resultId,
   shortQuote,
-  subjectOf,
   typeName,
   willBeDeleted,
 } from '../context.ts';
 import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
 import { idsOfObject } from '../rules/pods.ts';
 import { idsAwaited, idsOfPods, objectsAwaited, unreadPartner } from '../waits.ts';
-import {
-  evidenceFor,
-  exclusionEvidence,
-  missingOwner,
-  unknownOwner,
-  unreadText,
-} from './absent.ts';
-import { hasClue, suspectText, workloadExists } from './clues.ts';
+import { missingOwner, unknownOwner } from './absent.ts';
+import { workloadExists } from './clues.ts';
 import {
   finalizersOfObject,
   type Held,
@@ -38,13 +30,12 @@ import {
   isProviderManaged,
   knownFinalizer,
 } from './held.ts';
-import { logEvidence, logLinesAbout, quotedLines } from './logs.ts';
 import { identifiesProgram } from './names.ts';
 import { removalAsFirstStep, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
-import { lostNode, type Owner, stateResults } from './states.ts';
-import { findOwner, type Ownership } from './verdict.ts';
+import { stateResults } from './states.ts';
+import { findOwner } from './verdict.ts';
 
 /** The findings about the owner of a finalizer: its state, and what it waits for in turn. */
 export interface OwnerResults {
@@ -99,12 +90,10 @@ export function ownerResults(
       ? [unknownOwner(context, held, ownership, removal)]
       : verdict === 'missing' || !owner || !actor || willBeDeleted(context, actor.namespace)
         ? [missingOwner(context, held, ownership, removal)]
-        : stateResults(
-            ownerFrom(ownership, {
-              ...{ context, held, removal, obstacles, questions },
-              ...{ candidate: owner, actor },
-            }),
-          );
+        : stateResults(ownership, {
+            ...{ context, held, removal, obstacles, questions },
+            ...{ candidate: owner, actor },
+          });
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const { code } = first;
   // One that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
@@ -170,43 +159,6 @@ function heldByPartner(
       .flatMap(({ finalizer }) => idsOfHeld({ ...object, finalizers: [finalizer] })),
   );
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
-}
-
-/** Returns what its state is read from. */
-function ownerFrom(ownership: Ownership, given: Omit<Owner, 'certainty' | 'common'>): Owner {
-  const { context, held, candidate, actor, obstacles, questions } = given;
-  const { certainty, suspects, excluded, unread } = ownership;
-  const lines = logLinesAbout(context, held, actor);
-  const rivals = suspects
-    .slice(0, 3)
-    .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
-  const partners = suspects.flatMap((other) =>
-    other.actor &&
-    hasClue(other, 'catalogue') &&
-    (other.actor.ready === 0 || lostNode(context, held, other.actor))
-      ? `${suspectText(other)} works on such objects too and has no ready pod`
-      : [],
-  );
-  return {
-    ...given,
-    certainty,
-    questions: [...questions, ...partners],
-    // A guard that the owner itself runs keeps others from changing its objects.
-    obstacles: obstacles.filter(({ servedBy }) => servedBy !== actorText(actor)),
-    common: {
-      subject: subjectOf(actor),
-      finalizer: held.finalizer,
-      scope: isInside(context, actor.namespace) ? 'namespace' : 'cluster',
-      evidence: [
-        ...logEvidence(context, lines),
-        ...evidenceFor(candidate),
-        ...rivals,
-        ...exclusionEvidence(excluded),
-        ...(unread.length === 0 ? [] : [unreadText(unread)]),
-      ],
-      ownerLog: lines.length > 0 ? quotedLines(lines) : undefined,
-    },
-  };
 }
 
 /**

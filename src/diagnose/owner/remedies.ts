@@ -5,6 +5,7 @@ import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { refusesOtherChange } from '../admission/refusals.ts';
 import {
+  fixRemedy,
   forceCommand,
   kubectl,
   lookRemedy,
@@ -56,26 +57,25 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   );
   const hasLogs = LOGGED.includes(kind);
   if (started === undefined && !(hasLogs && pods.length === 0 && actor.ready > 0)) return [];
-  const hint =
-    now.logs === undefined && now.forecast === undefined
-      ? '. With owner-logs, this gate reads the log itself and quotes its lines'
-      : '';
+  const isUnasked = now.logs === undefined && now.forecast === undefined;
+  const hint = '. With owner-logs, this gate reads the log itself and quotes its lines';
   const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started?.name}`;
   const words = [...namespaceArgs(namespace), '--all-containers', '--tail=50'];
-  return [lookRemedy(`Read the log of ${actorText(actor)}${hint}`, kubectl('logs', of, ...words))];
+  const text = `Read the log of ${actorText(actor)}${isUnasked ? hint : ''}`;
+  return [lookRemedy(text, kubectl('logs', of, ...words))];
 }
 
 /** Returns the remedy for a state that a restart is known to end. */
 export function restartRemedies(context: Context, actor: Actor, text: string): Remedy[] {
   if (!RESTARTED.includes(actor.kind) || isEnding(context, actor)) return [];
-  return [withRole('now', { text, command: kubectl('rollout', 'restart', ...objectArgs(actor)) })];
+  return [fixRemedy(text, { command: kubectl('rollout', 'restart', ...objectArgs(actor)) })];
 }
 
 /** Returns the remedy for what was said since the deletion: it need not be about the clean-up. */
 export function sayingRemedy(what: string): Remedy {
-  return withRole('now', {
-    text: `Resolve what ${what} says, if that is why the finalizer stays; otherwise give the deletion more time`,
-  });
+  return fixRemedy(
+    `Resolve what ${what} says, if that is why the finalizer stays; otherwise give the deletion more time`,
+  );
 }
 
 /** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
@@ -83,14 +83,13 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   const target = objectArgs(object, typeName(type));
   const text = `Let its controller act on ${object.kind} ${object.name} again: remove ${by}`;
   const [, key] = /^annotation ([^=]+)=/.exec(by) ?? [];
-  if (key !== undefined) {
-    return withRole('now', { text, command: kubectl('annotate', ...target, `${key}-`) });
-  }
+  if (key !== undefined)
+    return fixRemedy(text, { command: kubectl('annotate', ...target, `${key}-`) });
   const [field = '', value] = by.split(': ');
   const path = `/${field.replaceAll('.', '/')}`;
   const ended = { op: 'replace', path, value: value === 'true' ? false : 'Managed' };
   const risk = 'what the field stops then starts again, which may be more than its controller';
-  return withRole('now', { text, command: patchCommand(target, [ended]), risk });
+  return fixRemedy(text, { command: patchCommand(target, [ended]), risk });
 }
 
 /** Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. */
@@ -114,7 +113,7 @@ export function installRemedy(
       : `Install ${what} again${where}; it then removes the finalizer`;
   return reachesOut(context, held)
     ? withRole('or', { text, risk: REACHING_RISK })
-    : withRole('now', { text });
+    : fixRemedy(text);
 }
 
 type Sufferer = { context: Context; held: Held; candidate: Suspect; actor: Actor };
@@ -135,7 +134,7 @@ export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
     error.kind === 'not-found'
       ? `Create ${typeOfResource(context, error)?.kind ?? error.resource} ${error.name} again, which the controller needs, unless it belongs in this namespace: a terminating namespace accepts no new objects`
       : `Resolve what is reported; ${actorText(actor)} then removes the finalizer`;
-  return [withRole('now', { text })];
+  return [fixRemedy(text)];
 }
 
 /**
@@ -150,8 +149,8 @@ export function grantRemedies(
   const user = `system:serviceaccount:${account?.namespace}:${account?.name}`;
   const type = typeName(held.type);
   if (error !== undefined && `${error.user} ${typeName(error)}` !== `${user} ${type}`) {
-    const text = `Let the request pass, if it is meant to be allowed: "${shortQuote(error.text)}"`;
-    return [withRole('now', { text })];
+    const quote = shortQuote(error.text);
+    return [fixRemedy(`Let the request pass, if it is meant to be allowed: "${quote}"`)];
   }
   const watch = rights.watch === undefined ? ['list', 'watch'] : [];
   const verbs = error?.verb === undefined ? [...watch, 'update', 'patch'] : [error.verb];
@@ -169,13 +168,9 @@ export function grantRemedies(
     // Its next attempt may be up to 17 minutes away.
     ...restartRemedies(context, actor, '').flatMap(({ command }) => command ?? []),
   ];
-  return [
-    withRole('now', {
-      text: `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a terminating namespace accepts no new Role`,
-      command: commands.join(' && '),
-      risk: `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`,
-    }),
-  ];
+  const text = `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a terminating namespace accepts no new Role`;
+  const risk = `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`;
+  return [fixRemedy(text, { command: commands.join(' && '), risk })];
 }
 
 /** Returns the remedy to delete objects before the owner of their finalizers, as the gate does with `delete: ordered`. */
@@ -230,6 +225,7 @@ export function removalRemedies(
   const but = refusedBy
     ? `; as of now ${refusedBy.kind} ${refusedBy.name} refuses that as well`
     : '';
+  const risk = leakText(context, held);
   const alike = isInside(context, object.namespace)
     ? groupsOf({ content }).filter(({ finalizers }) => finalizers.includes(finalizer))
     : [];
@@ -238,15 +234,14 @@ export function removalRemedies(
   // Forcing takes every finalizer of this name, also that of another controller (`finalizers.fluxcd.io`).
   const isShared = own.length < alike.length;
   const force = total > 1 && !isShared ? forceCommand(namespace.name, remove) : undefined;
+  if (force !== undefined) {
+    const text = `Let this gate remove ${listNames(remove)} from the ${total} objects of this namespace`;
+    return [withRole('or', { text: text + but, command: force, risk })];
+  }
   const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
   const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${object.kind} ${object.name}${total > 1 ? `, the first of ${total}` : ''}`;
-  const text = force
-    ? `Let this gate remove ${listNames(remove)} from the ${total} objects of this namespace`
-    : `Remove ${what} from ${from}`;
-  const patch = patchCommand(objectArgs(object, typeName(type)), removalPatch(object, remove));
-  return [
-    withRole('or', { text: text + but, command: force ?? patch, risk: leakText(context, held) }),
-  ];
+  const command = patchCommand(objectArgs(object, typeName(type)), removalPatch(object, remove));
+  return [withRole('or', { text: `Remove ${what} from ${from}${but}`, command, risk })];
 }
 
 /** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
@@ -269,8 +264,9 @@ export function escapeRemedies(held: Held): Remedy[] {
 
 /** Returns the remedy for an object that no update can leave as it is, also the removal of a finalizer. */
 function validityRemedy({ kind, name }: { kind: string; name: string }, error: string): Remedy {
-  const text = `Make ${kind} ${name} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(error)}"`;
-  return withRole('now', { text });
+  return fixRemedy(
+    `Make ${kind} ${name} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(error)}"`,
+  );
 }
 
 /** Returns the removal as the fix. */

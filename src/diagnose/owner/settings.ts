@@ -72,6 +72,7 @@ export function protectionsOf(context: Context, held: Held): string[] {
   });
 }
 
+/** Returns how the arguments or the environment of a controller leave out the held objects, with the setting. */
 export function restrictionOf(
   context: Context,
   { objects, type }: Held,
@@ -79,27 +80,23 @@ export function restrictionOf(
 ): string | undefined {
   const { selectors, watches } = actor;
   const { name, labels } = context.now.namespace;
+  const others = listOfOthers(context, actor);
+  const isElsewhere =
+    watches?.includes(name) === false ||
+    others !== undefined ||
+    !selectors.every((argument) => mayMatch(NAMESPACES, argument, labels));
+  const watched = watches && `it watches only ${listNames(watches)}`;
+  const setting = others ?? watched ?? selectors.join(' ');
+  if (type.namespaced && isElsewhere)
+    return `its settings restrict it to other namespaces: ${setting}`;
   const isLeftOut = (by: (argument: string, object: ObjectFacts) => boolean): boolean =>
     objects.length > 0 &&
     objects.every((object) => selectors.some((argument) => by(argument, object)));
-  const isElsewhere =
-    watches?.includes(name) === false ||
-    listOfOthers(context, actor) !== undefined ||
-    !selectors.every((argument) => mayMatch(NAMESPACES, argument, labels));
-  if (type.namespaced && isElsewhere)
-    return 'its arguments or environment restrict it to other namespaces';
   if (isLeftOut((argument, object) => !mayMatch(OBJECTS, argument, object.labels)))
-    return 'its arguments select objects by other labels';
+    return `its settings select objects by other labels: ${setting}`;
   if (isLeftOut((argument, object) => isOfOtherClass(context, argument, object)))
-    return 'its arguments are for another class than the object names';
+    return `its settings are for another class than the object names: ${setting}`;
   return undefined;
-}
-
-export function restrictionText(context: Context, actor: Actor): string[] {
-  const { watches, selectors } = actor;
-  const setting = listOfOthers(context, actor);
-  if (setting !== undefined) return [setting];
-  return watches === undefined ? selectors : [`it watches only ${listNames(watches)}`];
 }
 
 /** `--namespace-selector=team=a`, `WATCH_NAMESPACE_SELECTOR=team: a`. */

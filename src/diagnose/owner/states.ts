@@ -2,12 +2,12 @@ import { upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
-import type { Certainty, FindingCode, Remedy, Subject } from '../../model/finding.ts';
+import type { FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { isAsked, realRequest } from '../admission/guards.ts';
 import { guardOf, refusalResult } from '../admission/refusals.ts';
-import { podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
+import { fixRemedy, podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
 import {
   type Context,
   detailOf,
@@ -18,18 +18,26 @@ import {
   type RuleResult,
   resultId,
   shortQuote,
+  subjectOf,
   typeName,
 } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
-import type { Suspect } from './clues.ts';
+import {
+  evidenceFor,
+  exclusionEvidence,
+  hasClue,
+  type Suspect,
+  suspectText,
+  unreadEvidence,
+} from './clues.ts';
 import { type Held, lateWrites } from './held.ts';
 import { isRenewed, lostLease } from './leases.ts';
-import { currentLogLines, isLogRead, logLinesAbout } from './logs.ts';
+import { currentLogLines, isLogRead, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
-import { lostWithNamespace, type Need, needsOfOwner } from './needs.ts';
+import { lostWithNamespace, type Need, needsOfOwner, needText } from './needs.ts';
 import {
   cureRemedies,
   escapeRemedies,
@@ -43,17 +51,16 @@ import {
   resumeRemedy,
   sayingRemedy,
 } from './remedies.ts';
-import { pausedBy, protectionsOf, restrictionText } from './settings.ts';
+import { pausedBy, protectionsOf } from './settings.ts';
 import { evidenceOf, lastComplaint, refusalsFor, statusTexts } from './statements.ts';
+import type { Ownership } from './verdict.ts';
 
-/** An owner that exists, and what is known of it. */
-export interface Owner {
+/** An owner that exists. */
+interface Owner {
   context: Context;
   held: Held;
   candidate: Suspect;
   actor: Actor;
-  certainty: Certainty;
-  common: Pick<RuleResult, 'subject' | 'finalizer' | 'evidence'> & Partial<RuleResult>;
   removal: Remedy[];
   /** The guards that refuse the update that removes the finalizer, and open questions about that. */
   obstacles: RuleResult[];
@@ -82,28 +89,58 @@ const STATES: readonly [code: FindingCode, find: (owner: Signs) => Found | undef
   ['owner-running', showsNoReason],
 ];
 
-/** An owner with the names and commands of its sentences, and what the held objects have said since the deletion. */
+/** What the state of an owner is read from, with the names and commands of its sentences. */
 type Signs = ReturnType<typeof signsOf>;
 
-function signsOf(owner: Owner) {
-  const { actor, context, held } = owner;
+function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Owner) {
+  const { context, held, candidate, actor } = owner;
+  const who = actorText(actor);
+  const quoted = quotedLines(context, logLinesAbout(context, held, actor));
+  const rivals = suspects
+    .slice(0, 3)
+    .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
+  const partners = suspects.flatMap((other) =>
+    other.actor &&
+    hasClue(other, 'catalogue') &&
+    (other.actor.ready === 0 || lostNode(context, held, other.actor))
+      ? `${suspectText(other)} works on such objects too and has no ready pod`
+      : [],
+  );
   return {
-    ...{ ...owner, isAhead: isForeseen(context, held), statements: statusTexts(context, held) },
-    ...{ who: actorText(actor), what: nameOf(held.subject), log: logRemedies(context, actor) },
-  };
+    ...{ ...owner, certainty, who, what: nameOf(held.subject), log: logRemedies(context, actor) },
+    isAhead: isForeseen(context, held),
+    /** What the held objects have said since the deletion. */
+    statements: statusTexts(context, held),
+    questions: [...owner.questions, ...partners],
+    // A guard that the owner itself runs keeps others from changing its objects.
+    obstacles: owner.obstacles.filter(({ servedBy }) => servedBy !== who),
+    common: {
+      subject: subjectOf(actor),
+      finalizer: held.finalizer,
+      scope: isInside(context, actor.namespace) ? 'namespace' : 'cluster',
+      evidence: [
+        ...quoted.evidence,
+        ...evidenceFor(candidate),
+        ...rivals,
+        ...exclusionEvidence(excluded),
+        ...unreadEvidence(unread),
+      ],
+      ownerLog: quoted.ownerLog,
+    },
+  } as const;
 }
 
 /** Returns the findings about the state of the owner. In a forecast, nothing may stand against it. */
-export function stateResults(owner: Owner): RuleResult[] {
-  const { common } = owner;
-  const signs = signsOf(owner);
+export function stateResults(ownership: Ownership, owner: Owner): RuleResult[] {
+  const signs = signsOf(ownership, owner);
+  const { common } = signs;
   for (const [code, find] of STATES) {
     const found = find(signs);
     if (found === undefined) continue;
-    const { says, causes = [], certainty = owner.certainty, evidence = [], ...more } = found;
+    const { says, causes = [], certainty = signs.certainty, evidence = [], ...more } = found;
     // A finding that is proven has a sentence that names the controller anyway.
     const isNamed = certainty === 'proven' ? '' : 'is its controller, and ';
-    const role = owner.certainty === 'proven' ? isNamed : 'is most likely its controller, and ';
+    const role = signs.certainty === 'proven' ? isNamed : 'is most likely its controller, and ';
     const message = `${role}${says}`;
     const all = [...common.evidence, ...evidence];
     return [{ ...common, code, ...more, certainty, message, evidence: all }, ...causes];
@@ -111,19 +148,7 @@ export function stateResults(owner: Owner): RuleResult[] {
   return [];
 }
 
-function errorsOf({ actor, context, held }: Owner) {
-  const isLeading = lostLease(context, held, actor) === undefined;
-  // A text that names an object which holds this one back reports a wait, which has a finding of its own. Without the
-  // lead, an error from before the deletion is no reason.
-  return refusalsFor(context, held, actor).filter(
-    ({ error, at }) =>
-      (isLeading || at >= held.since) && idsInText(context, held, error.text).length === 0,
-  );
-}
-
 const REMOVES = 'it then removes the finalizer';
-
-const now = (text: string): Remedy => withRole('now', { text });
 
 /** It is deleted with its namespace: one that still has a ready pod may act in time. */
 function isGoing({ actor, context, held, log, removal, who }: Signs): Found | undefined {
@@ -169,21 +194,25 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
   const denied =
     conditions.find(({ type }) => type === 'ReplicaFailure') ??
     events.find(({ regarding }) => regarding.uid === uid);
-  const said = denied?.message ?? troubles[0];
-  const why = said && shortQuote(said);
   const created = realRequest(context, 'CREATE', POD_TYPE, { namespace, labels: actor.podLabels });
   const causes = classifyErrorText(denied?.message ?? '')
     .filter(isAdmissionError)
     .map((error) => refusalResult(context, error, created, `CREATE of pods of ${who}`));
+  // What refuses the pods has a finding of its own, with the text.
+  const said = causes.length > 0 ? undefined : (denied?.message ?? troubles[0]);
+  const quote = said && shortQuote(said);
+  const why = quote ?? (denied && 'they are refused');
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
   const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`;
-  const isTold = causes.length > 0;
-  const told = isTold ? ': they are refused' : why === undefined ? '' : `: ${why}`;
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
-    says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${told}`,
-    remedies: [...(denied ? [now(text)] : podRemedies(actor, who, REMOVES)), ...log, ...removal],
-    quote: isTold ? undefined : why,
+    says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${why ? `: ${why}` : ''}`,
+    remedies: [
+      ...(denied ? [fixRemedy(text)] : podRemedies(actor, who, REMOVES)),
+      ...log,
+      ...removal,
+    ],
+    quote,
     evidence: [...refused, ...troubles.slice(0, 5)],
     waitsFor: causes.map(resultId),
     causes,
@@ -191,25 +220,23 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
 }
 
 /** Its arguments leave the object out: nothing that it does matters, unless it has written the object since its deletion. */
-function leavesOut({ actor, candidate, context, held, removal, what, who }: Signs) {
+function leavesOut({ actor, candidate, held, removal, what, who }: Signs): Found | undefined {
   const { restriction } = candidate;
   const hasWritten = lateWrites(held).some(({ manager }) => hasProgramName(actor, manager));
   if (restriction === undefined || hasWritten) return undefined;
-  const evidence = restrictionText(context, actor);
-  const setting = evidence.length === 0 ? '' : ` (${evidence.join(' ')})`;
-  return {
-    says: `does not handle it: ${restriction}`,
-    remedies: [now(`Let ${who} handle ${what}: change what leaves it out${setting}`), ...removal],
-    evidence,
-  };
+  const fix = fixRemedy(`Let ${who} handle ${what}: change what leaves it out`);
+  return { says: `does not handle it: ${restriction}`, remedies: [fix, ...removal] };
 }
 
 /** Its requests fail: by its own words, by a dry run of the removal, or by RBAC. */
 function fails(owner: Signs): Found | undefined {
-  const { candidate, common, context, held, log, obstacles, removal } = owner;
+  const { actor, candidate, common, context, held, log, obstacles, removal } = owner;
   const { change, impersonates } = candidate.rights;
   const mayChange = change !== undefined || impersonates || !isRbacRead(context);
-  const refusals = errorsOf(owner);
+  // A text that names an object which holds this one back reports a wait, which has a finding of its own.
+  const refusals = refusalsFor(context, held, actor).filter(
+    ({ error }) => idsInText(context, held, error.text).length === 0,
+  );
   // An error that does not end by waiting decides over the others.
   const [lost] = refusals.flatMap((refusal) => {
     const found = lostWithNamespace(context, held, candidate.account, refusal.error);
@@ -230,26 +257,26 @@ function fails(owner: Signs): Found | undefined {
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
   const isHopeless = lost !== undefined && !lost.isGrantable;
-  // What refuses the request has a finding of its own, with the text and the remedy.
-  const isTold = first === undefined || (causes.length > 0 && isAdmissionError(first.error));
-  const quote = first && shortQuote(first.error.text);
-  // A text that quotes no answer of the API server need not be about a request.
-  const by = first?.source.startsWith('the log of ') ? 'its log' : first?.source;
-  const failing = first?.error.kind === 'other' ? `${by} says` : 'its requests fail';
   const lack = `RBAC lets it neither update nor patch ${typeName(held.type)}`;
-  const refused = first
-    ? 'its request is refused'
-    : causes.length > 0
-      ? 'the removal is refused, at least to this gate'
-      : lack;
+  // What refuses the request has a finding of its own, with the text and the remedy.
+  const isTold = first && (causes.length === 0 || !isAdmissionError(first.error));
+  const quote = isTold && !isHopeless ? shortQuote(first.error.text) : undefined;
+  // A text that quotes no answer of the API server need not be about a request.
+  const isUnclassified = first?.error.kind === 'other';
+  const by = first?.source.startsWith('the log of ') ? 'its log' : first?.source;
+  const reason = isTold
+    ? `${isUnclassified ? `${by} says` : 'its requests fail'}: ${quote}`
+    : first
+      ? 'its request is refused'
+      : causes.length > 0
+        ? 'the removal is refused, at least to this gate'
+        : lack;
   const cures = first ? cureRemedies(owner, first.error) : mayChange ? [] : grantRemedies(owner);
   const escapes = escapeRemedies(held);
   // What nobody here may be able to resolve: a refusal of a cloud, or an object that belongs in this namespace.
-  const isOutside = first?.error.kind === 'other' || first?.error.kind === 'not-found';
+  const isOutside = isUnclassified || first?.error.kind === 'not-found';
   return {
-    says: isHopeless
-      ? `can never succeed: ${lost.text}`
-      : `runs, but ${isTold ? refused : `${failing}: ${quote}`}`,
+    says: isHopeless ? `can never succeed: ${lost.text}` : `runs, but ${reason}`,
     remedies: [
       ...(isHopeless || (first && isGoneOutside(first.error))
         ? [...removalAsFirstStep(removal), ...escapes]
@@ -257,7 +284,7 @@ function fails(owner: Signs): Found | undefined {
       ...(lost ? orderRemedies(context, held, 'the objects that their controller needs') : []),
       ...log,
     ],
-    quote: isHopeless || isTold ? undefined : quote,
+    quote,
     evidence: [
       ...refusals.slice(0, 10).map((one) => `${one.source}: ${one.error.text}`),
       ...(mayChange ? [] : [lack]),
@@ -274,11 +301,11 @@ function paused(owner: Signs): Found | undefined {
   const { certainty, context, held, isAhead, log, statements } = owner;
   const { object, by, isGuess, isUnclear } = pausedBy(context, held) ?? {};
   if (!object || !by || (isGuess && (isAhead || statements.length > 0))) return undefined;
-  const resume = resumeRemedy(held.type, object, by);
+  const name = nameOf(object);
   return {
-    says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${nameOf(object)}: ${by}`,
-    remedies: [resume, ...log],
-    evidence: [`${nameOf(object)}: ${by}`],
+    says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${name}: ${by}`,
+    remedies: [resumeRemedy(held.type, object, by), ...log],
+    evidence: [`${name}: ${by}`],
     certainty: isUnclear ? 'likely' : certainty,
     ...(isInside(context, object.namespace) && { scope: 'namespace' }),
   };
@@ -300,13 +327,13 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   const isLed = isRenewed(context, lease);
   const again = `Restart ${who}, so that one of its pods becomes the leader`;
   const restart = isLed ? [] : restartRemedies(context, actor, again);
-  const lead = now(`Let ${who} become the leader, or end the process that holds the Lease`);
+  const lead = `Let ${who} become the leader, or end the process that holds the Lease`;
   return {
     says: `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
     remedies: [
       ...log,
       showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
-      ...(restart.length > 0 ? restart : [lead]),
+      ...(restart.length > 0 ? restart : [fixRemedy(lead)]),
     ],
     ...(!isLed && { code: 'owner-not-acting' }),
     evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
@@ -320,11 +347,15 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
  * nothing, and what it says comes before what may be.
  */
 function mayBeKept(owner: Signs): Found | undefined {
-  const { actor, common, context, held, isAhead, log, removal, statements, who } = owner;
-  const isOpen = isAhead || isSilent(owner);
-  const needs = isOpen ? [...rightGoing(owner), ...needsOfOwner(context, held, actor)] : [];
+  const { actor, candidate, common, context, held, isAhead, log, removal, statements, who } = owner;
+  const { because, isLocal } = candidate.rights;
+  const right = `its right by ${because[0]}`;
+  const needs: Need[] = [
+    ...(isAhead && isLocal ? [{ kind: 'object', text: right, certainty: 'likely' } as const] : []),
+    ...(isAhead || isSilent(owner) ? needsOfOwner(context, held, actor) : []),
+  ];
   const doubts = isAhead || statements.length === 0 ? doubtsOf(owner) : [];
-  const evidence = [...needs.map(({ clause }) => clause), ...doubts];
+  const evidence = [...needs.map((need) => needText(context, need)), ...doubts];
   const [first] = evidence;
   if (first === undefined) return undefined;
   const textsOf = (...kinds: string[]): string[] =>
@@ -335,7 +366,7 @@ function mayBeKept(owner: Signs): Found | undefined {
   return {
     says: `runs; ${first}`,
     remedies: [
-      ...[...again, ...(taken ? [] : [find])].map(now),
+      ...[...again, ...(taken ? [] : [find])].map((text) => fixRemedy(text)),
       ...log,
       ...(taken ? orderRemedies(context, held, taken) : []),
       ...(needs.length > 0 ? removal : []),
@@ -348,14 +379,6 @@ function mayBeKept(owner: Signs): Found | undefined {
     scope: taken && !isAhead ? 'namespace' : common.scope,
     waitsForNamespace: isAhead && taken !== '',
   };
-}
-
-/** Returns the right that it has by a binding of the namespace alone, and would lose. */
-function rightGoing({ candidate: { rights }, isAhead }: Signs): Need[] {
-  if (!isAhead || !rights.isLocal) return [];
-  const text = `its right by ${rights.because[0]}`;
-  const clause = `it would lose ${text}, deleted with this namespace`;
-  return [{ kind: 'object', text, clause, certainty: 'likely' }];
 }
 
 /** Reports whether nothing shows that it has noticed the deletion, and it waits for no other object. */
