@@ -159,6 +159,16 @@ export function rolesLost({ now }: Context, { namespace = '' }: Account, unbound
   return home?.ok && !home.value.some(({ role }) => unbound.includes(role.name)) ? unbound : [];
 }
 
+/** Returns the ClusterRole that a binding of the account names and that does not exist. */
+export function roleGone({ now: { cluster } }: Context, account: Account): string | undefined {
+  const roles = itemsIn(cluster.clusterRoles).map(({ name }) => name);
+  return itemsIn(cluster.clusterRoleBindings).find(
+    ({ role, subjects, namespace }) =>
+      !roles.includes(role.name) &&
+      subjects.some((subject) => isSameAccount(accountOf(subject, namespace), account)),
+  )?.role.name;
+}
+
 /**
  * Reports whether no rule is left that lets the account do anything but lead, also in its own namespace, where a copy of an
  * operator works. Where that was not read, nothing shows it.

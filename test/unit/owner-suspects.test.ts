@@ -219,6 +219,17 @@ const ROWS: Record<string, Row> = {
     is: 'owner-scaled-to-zero',
     says: /memcached\.finalizer\.name/,
   },
+  'a finalizer that is finalizer.widget has none either': {
+    in: GONE,
+    spelled: (text) => text.replaceAll(/[\w.]+\/finalizer(?=")/g, 'finalizer.memcached'),
+    is: 'owner-missing',
+  },
+  'an operator whose role was deleted, and whose name says nothing': {
+    in: 'everyday-kube-rs-crashing',
+    spelled: (text) => text.replaceAll('doc-controller', 'platform'),
+    change: (now) => drop(listed(now, 'clusterRoles'), ({ name }) => name === 'platform'),
+    is: 'owner-not-ready likely',
+  },
   'Crossplane, which may change what its providers manage, where the provider is gone': {
     in: 'everyday-crossplane-asleep',
     change: (now) => {
@@ -349,6 +360,14 @@ const ROWS: Record<string, Row> = {
   'another program of kopf that may only change Leases, and a role that waits for an account': {
     ...{ in: KOPF_GONE, change: copier('leases', true), is: 'owner-failing' },
   },
+  'an operator of kopf for another product that may change everything': {
+    ...{ in: KOPF_GONE, is: 'owner-unknown' },
+    change: all(feed(KOPF, OTHERS, { name: 'db-operator' }), (now) =>
+      listed(now, 'clusterRoleBindings').push(
+        binding('cluster-admin', [account('team-b', 'db-operator')]),
+      ),
+    ),
+  },
   'another program of kopf that works with Secrets, and a role that waits for an account': {
     ...{ in: KOPF_GONE, change: copier('secrets', true), is: 'owner-unknown' },
   },
@@ -403,6 +422,18 @@ const ROWS: Record<string, Row> = {
       }
     }),
     ...{ is: 'owner-unknown' },
+  },
+  'an application with the first name of a role that is left of the operator': {
+    in: GONE,
+    change: (now) => {
+      const silent = readRecordedLook(`${KUBEBUILDER}-silent`).now;
+      listed(now, 'clusterRoles').push(
+        named(listed(silent, 'clusterRoles'), 'memcached-manager-role'),
+      );
+      listed(now, 'deployments').push(deployment('apps', 'memcached-frontend', { name: 'web' }));
+      now.places['apps'] = { roles: readOk([]), roleBindings: readOk([]) };
+    },
+    is: '/owner-(?:unknown|missing) /',
   },
   'a console in the namespace of the operator, with the name of the program and a right to another type':
     {

@@ -19,6 +19,7 @@ import { departedGrant } from '../rights.ts';
 import {
   evidenceFor,
   exclusionEvidence,
+  isDecided,
   isMoreThanAble,
   MAY_NOT_CHANGE,
   type Suspect,
@@ -140,7 +141,9 @@ export function unknownOwner(
   const ruledOut = excluded
     .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
-  const all = [...suspects, ...(owner ? [owner] : []), ...ruledOut];
+  // Who is gone and left a clue that decides explains more than those that may act.
+  const all = owner && isDecided(owner) ? [owner, ...suspects] : [...suspects, owner ?? []].flat();
+  all.push(...ruledOut);
   const withState = (one: Suspect): string =>
     `${one.program ? `"${one.program}"` : suspectText(one)} (${stateOf(context, held, one).state})`;
   const listed = byHand ? [] : all.map(withState);

@@ -21,6 +21,7 @@ import {
   NOBODY,
   type Rights,
   rightsOf,
+  roleGone,
   rolesLost,
   unboundRoles,
 } from '../rights.ts';
@@ -408,7 +409,7 @@ function hasLostRight({ domain, held }: OwnerQuestion, { lost }: Suspect) {
 
 /**
  * Returns what shows that a workload has lost its right: the status quotes that the server refused it, a part of the rights
- * of a controller is left, or a role of its name is bound to nobody.
+ * of a controller is left, its role is gone, or one of its name is bound to nobody.
  */
 function lostRight(context: Context, held: Held) {
   const { type } = held;
@@ -424,6 +425,9 @@ function lostRight(context: Context, held: Held) {
     if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`))
       return 'the status of the object says so';
     if (rights.isHalfMarked) return 'a part of those of a controller is left';
+    // Of that role nobody knows the type: who works for another one has not lost this right.
+    const gone = rights.worksElsewhere ? undefined : roleGone(context, account);
+    if (gone !== undefined) return `ClusterRole ${gone}, which is bound to it, does not exist`;
     const role = rolesLost(context, account, unbound).find((name) => isRoleOf(name, actor));
     return role && `ClusterRole ${role} is bound to nobody`;
   };
@@ -444,14 +448,20 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   });
 }
 
-/** Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`, and `acme:widget-operator:system`. */
+/**
+ * Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`, and `acme:widget-operator:system`,
+ * but not that of an application `widget` or `widget-frontend`.
+ */
 function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
-  const stem = role.replace(/(?:-manager)?(?:-cluster)?-?role$/i, '');
-  return (
-    [name, account.name].some((own) => identifiesProgram(own) && containsName(role, own)) ||
-    [name, `${namespace}-${name}`, account.name].some(
-      (own) => identifiesProgram(stem) && `${own}-`.startsWith(`${stem}-`),
-    )
+  const stem = role.replace(/(?:-cluster)?-?role$/i, '');
+  const productOf = (one: string): string =>
+    one.replace(/(?:-(?:controller|manager|operator))+$/, '');
+  return [name, `${namespace}-${name}`, account.name].some(
+    (own) =>
+      identifiesProgram(own) &&
+      (own === stem ||
+        (own.includes('-') && containsName(role, own)) ||
+        (own !== productOf(own) && productOf(own) === productOf(stem))),
   );
 }
 
@@ -479,13 +489,18 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   if (actor === undefined) return undefined;
   const isHook = WEBHOOK.test(actor.name);
   const isTied = (): boolean =>
-    mayChange(candidate) || lost !== undefined || isNamedAfterType(held, actor.name);
-  // Of a framework no status tells; one that has lost its right may be left with a part of it, or its role with nobody.
+    rights.change === 'named' ||
+    rights.impersonates ||
+    lost !== undefined ||
+    isNamedAfterType(held, actor.name);
+  // Of a framework no status tells: one that works for nothing else may change everything, or has lost its right and is left
+  // with a part of it, or its role with nobody.
   const isLeft = (): boolean =>
-    !rights.changesSibling &&
-    (rights.reachesGroup ||
-      (!rights.worksElsewhere &&
-        unboundRoles(context, held.type, [held.type.resource]).length > 0));
+    (rights.change === 'everything' && !rights.worksElsewhere) ||
+    (!rights.changesSibling &&
+      (rights.reachesGroup ||
+        (!rights.worksElsewhere &&
+          unboundRoles(context, held.type, [held.type.resource]).length > 0)));
   const runsIt =
     !isHook &&
     !isGeneralTool(actor) &&

@@ -104,8 +104,9 @@ export function lateWrites({ objects, since }: Held) {
 function isOfNoDomain(held: Held): boolean {
   const isAnyones = knownFinalizer(held)?.anyController === true;
   const domain = domainOf(held.finalizer);
-  // `widgets.finalizer.name`, as in examples of Kubebuilder.
-  const isDomain = domain.includes('.') && !/\bfinalizers?(?:\.name)?$/.test(domain);
+  // `widgets.finalizer.name` and `finalizer.widget`, as in examples of Kubebuilder.
+  const isDomain =
+    /^(?!finalizers?\.[^.]*$).*\./.test(domain) && !/\bfinalizers?(?:\.name)?$/.test(domain);
   const isBare = !isDomain && !isSetByHand(held);
   return !isBuiltIn(held.type.group) && (isAnyones || isBare);
 }

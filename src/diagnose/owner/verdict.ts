@@ -19,7 +19,6 @@ import {
   definitionNames,
   type Held,
   isControllerOfType,
-  isNamedAfterType,
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
@@ -28,7 +27,6 @@ import {
 import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
   domainOf,
-  FRAMEWORKS,
   HARMLESS_WRITERS,
   hasProgramName,
   isFrameworkName,
@@ -93,12 +91,14 @@ function judge(question: OwnerQuestion): Ownership {
     excluded: all.filter(({ against }) => against !== undefined),
     able: question.candidates.filter((one) => isAble(held, one)),
   };
-  // One whose arguments leave the object out stands back behind all others, also behind who acts from outside.
+  // One whose arguments leave the object out stands back behind all others, also behind who acts from outside; without a clue
+  // that decides, behind all that may act.
   const isLast =
     !the.tied.some(isMoreThanAble) && writersOutsideCluster(context, held.type).length === 0;
-  const restricted = isLast
-    ? the.excluded.filter(({ restriction, rights }) => restriction && rights.change)
-    : [];
+  const isAlone = the.able.every(({ actor }) => the.excluded.some((one) => one.actor === actor));
+  const restricted = the.excluded.filter(
+    (one) => isLast && one.restriction && one.rights.change && (isAlone || isDecided(one)),
+  );
   const best = leading(the) ?? leading({ ...the, tied: restricted });
   const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
@@ -169,7 +169,7 @@ function rankOf(one: Suspect): number {
  * beside a permission ties it to the finalizer, and nobody else seems to be at work.
  */
 function leading(the: Case): Suspect | undefined {
-  const { domain, held, tied, able, excluded, writer } = the;
+  const { domain, tied, able, excluded, writer } = the;
   const decided = tied.filter(isDecided);
   const pool = decided[0] ? decided : tied.filter((one) => !isKnownForAnother(the, one));
   const ranks = pool.map(rankOf);
@@ -179,13 +179,11 @@ function leading(the: Case): Suspect | undefined {
   const isContradicted =
     // What shows a workload cannot tell it from an account with the marks whose workload is gone.
     (workloadExists(best) && pool.some((one) => !workloadExists(one) && hasClue(one, 'marks'))) ||
-    // Who may change everything restores what others have written: only the command of a framework tells, or the type's name,
-    // of the one who may.
+    // Who may change everything restores what others have written: only a name that frameworks give tells, of the one who may.
     (best.rights.change === 'everything' &&
       !(
         hasClue(best, 'namesake') &&
         isFrameworkName(writer) &&
-        (FRAMEWORKS.test(writer) || isNamedAfterType(held, suspectText(best))) &&
         able.every(({ actor }) => actor === best.actor)
       )) ||
     // What is about the type alone names none of the controllers that share it.
