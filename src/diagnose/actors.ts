@@ -2,6 +2,7 @@ import { matchesGlob } from '../base/text.ts';
 import type { templateFacts } from '../model/facts/programs.ts';
 import { hasPodEnded } from '../model/facts/workloads.ts';
 import type { Subject } from '../model/finding.ts';
+import { itemsIn } from '../model/read.ts';
 import type {
   ClusterSources,
   Condition,
@@ -9,7 +10,7 @@ import type {
   PodFacts,
   WorkloadFacts,
 } from '../model/snapshot.ts';
-import { type Context, itemsIn } from './context.ts';
+import type { Context } from './context.ts';
 import { remember } from './remember.ts';
 import type { Account } from './rights.ts';
 

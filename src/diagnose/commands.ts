@@ -1,10 +1,11 @@
-import { shellQuote, upperFirst } from '../base/text.ts';
+import { listWords, shellQuote, upperFirst } from '../base/text.ts';
 import { OUT_OF_MEMORY } from '../model/facts/workloads.ts';
 import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { partnerKey, type Wanted } from '../model/snapshot.ts';
 import { type Actor, actorText } from './actors.ts';
-import { type Context, listWords, servedType } from './context.ts';
+import { servedType } from './content.ts';
+import type { Context } from './context.ts';
 import { identifiesProgram } from './owner/names.ts';
 
 /** Writes one kubectl call; every word is quoted, so that a name from the cluster stays one word. */

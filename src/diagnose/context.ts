@@ -2,12 +2,6 @@ import { type NamespaceConditions, namespaceConditions } from '../model/conditio
 import type { Snapshot } from '../model/snapshot.ts';
 import { type ContentError, classifyErrorText } from './error-texts.ts';
 
-export { listNames, listWords, shortQuote } from '../base/text.ts';
-export * from '../model/facts/metadata.ts';
-export * from '../model/read.ts';
-export * from './content.ts';
-export * from './results.ts';
-
 /** A snapshot with what its texts mean: the input of every rule. Rules do no I/O. */
 export interface Context {
   now: Snapshot;

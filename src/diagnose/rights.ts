@@ -1,5 +1,7 @@
+import { isBuiltIn, typeName } from '../model/facts/metadata.ts';
+import { itemsIn } from '../model/read.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
-import { type Context, isBuiltIn, itemsIn, typeName } from './context.ts';
+import type { Context } from './context.ts';
 import { remember } from './remember.ts';
 
 // What RBAC lets accounts do. Other authorizers are not visible.

@@ -1,5 +1,6 @@
 import { actorText } from '../diagnose/actors.ts';
-import { contextOf, countsOf } from '../diagnose/context.ts';
+import { countsOf } from '../diagnose/content.ts';
+import { contextOf } from '../diagnose/context.ts';
 import { everythingHeld } from '../diagnose/owner/finalizers.ts';
 import { isOfControllerManager, knownFinalizer } from '../diagnose/owner/held.ts';
 import { isOfTheCloud } from '../diagnose/owner/owner.ts';

@@ -1,13 +1,14 @@
 import { dictionary } from '../base/json.ts';
-import { type Context, contextOf, itemsIn, subjectOf } from '../diagnose/context.ts';
+import { type Context, contextOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
 import { ownerResults } from '../diagnose/owner/owner.ts';
+import { subjectOf } from '../diagnose/results.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isNodeLost } from '../diagnose/rules/pods.ts';
 import { POD_TYPE, typeName } from '../model/facts/metadata.ts';
 import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
-import { type Read, readOk, valueIn } from '../model/read.ts';
+import { itemsIn, type Read, readOk, valueIn } from '../model/read.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
+import { shortQuote } from '../../src/base/text.ts';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { podRemedies } from '../../src/diagnose/commands.ts';
-import { contextOf, shortQuote } from '../../src/diagnose/context.ts';
+import { contextOf } from '../../src/diagnose/context.ts';
 import { podFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, FindingCode } from '../../src/model/finding.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';

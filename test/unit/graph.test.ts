@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type RuleResult, resultId } from '../../src/diagnose/context.ts';
 import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
+import { type RuleResult, resultId } from '../../src/diagnose/results.ts';
 import {
   type Certainty,
   FINDING_CODES,

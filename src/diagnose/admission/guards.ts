@@ -1,4 +1,5 @@
 import { FINALIZE, NAMESPACE_TYPE, typeName } from '../../model/facts/metadata.ts';
+import { itemsIn } from '../../model/read.ts';
 import type {
   Candidate,
   LabelRequirement,
@@ -8,7 +9,8 @@ import type {
   ResourceType,
   WebhookFacts,
 } from '../../model/snapshot.ts';
-import { type Context, itemsIn, webhooksOf, withService } from '../context.ts';
+import { webhooksOf, withService } from '../content.ts';
+import type { Context } from '../context.ts';
 import { remember } from '../remember.ts';
 import type { Account } from '../rights.ts';
 import { type AdmissionRequest, evaluateCondition } from './expressions.ts';

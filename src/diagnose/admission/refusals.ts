@@ -1,3 +1,5 @@
+import { shortQuote } from '../../base/text.ts';
+import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { Candidate, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
 import { backendOf, unansweredCall } from '../backends.ts';
@@ -9,15 +11,9 @@ import {
   showObjectRemedy,
   withRole,
 } from '../commands.ts';
-import {
-  type Context,
-  isInside,
-  type RuleResult,
-  serviceText,
-  shortQuote,
-  typeName,
-} from '../context.ts';
+import { type Context, isInside } from '../context.ts';
 import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
+import { type RuleResult, serviceText } from '../results.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import {
   everyGuard,

@@ -1,20 +1,11 @@
-import { lowerFirst, shellQuote } from '../../base/text.ts';
+import { listNames, lowerFirst, shellQuote, shortQuote } from '../../base/text.ts';
+import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
+import { itemsIn } from '../../model/read.ts';
 import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts';
 import { fixRemedy, lookRemedy, scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
-import {
-  type Context,
-  definitionSubject,
-  fateText,
-  isInside,
-  itemsIn,
-  listNames,
-  type RuleResult,
-  shortQuote,
-  subjectOf,
-  typeName,
-  willBeDeleted,
-} from '../context.ts';
+import { type Context, fateText, isInside, willBeDeleted } from '../context.ts';
+import { definitionSubject, type RuleResult, subjectOf } from '../results.ts';
 import { departedGrant } from '../rights.ts';
 import {
   evidenceFor,

@@ -1,15 +1,10 @@
+import { listNames, shortQuote } from '../../base/text.ts';
 import type { CatalogueEntry } from '../../model/catalogue.ts';
+import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
+import { itemsIn } from '../../model/read.ts';
 import type { Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
-import {
-  type Context,
-  groupOf,
-  isBuiltIn,
-  itemsIn,
-  listNames,
-  shortQuote,
-  typeName,
-} from '../context.ts';
+import type { Context } from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
 import { remember } from '../remember.ts';
 import {

@@ -1,7 +1,10 @@
 import { type CatalogueEntry, lookUpFinalizer } from '../../model/catalogue.ts';
+import { isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { type Context, isBuiltIn, servedType, subjectOf, typeName, typesOf } from '../context.ts';
+import { servedType, typesOf } from '../content.ts';
+import type { Context } from '../context.ts';
+import { subjectOf } from '../results.ts';
 import { domainOf, GENERAL_TOOLS, identifiesProgram, isSameName, productsOf } from './names.ts';
 
 /** A finalizer, and what it holds: objects of one type, or the Namespace itself. */

@@ -1,7 +1,8 @@
 import { escapeForRegExp } from '../../base/text.ts';
+import { itemsIn } from '../../model/read.ts';
 import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import { type Context, itemsIn } from '../context.ts';
+import type { Context } from '../context.ts';
 import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
 import { containsName, programNames, workloadsOfPod } from './names.ts';
 

@@ -1,17 +1,11 @@
 import { type JsonObject, parseObject, stringAt } from '../../base/json.ts';
-import { escapeForRegExp } from '../../base/text.ts';
+import { escapeForRegExp, shortQuote } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
+import { itemsIn, valueIn } from '../../model/read.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
-import {
-  type Context,
-  groupsOf,
-  isInside,
-  itemsIn,
-  shortQuote,
-  typesOf,
-  valueIn,
-} from '../context.ts';
+import { groupsOf, typesOf } from '../content.ts';
+import { type Context, isInside } from '../context.ts';
 import { FAILURE } from '../error-texts.ts';
 import { remember } from '../remember.ts';
 import type { Held } from './held.ts';

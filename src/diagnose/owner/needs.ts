@@ -1,7 +1,9 @@
-import { escapeForRegExp, matchesGlob } from '../../base/text.ts';
+import { escapeForRegExp, matchesGlob, shortQuote } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
+import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { serviceAddresses } from '../../model/facts/programs.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
+import { itemsIn, valueIn } from '../../model/read.ts';
 import {
   type Candidate,
   type ObjectFacts,
@@ -11,21 +13,8 @@ import {
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
-import {
-  type Context,
-  countsOf,
-  detailOf,
-  groupOf,
-  groupsOf,
-  isBuiltIn,
-  isInside,
-  itemsIn,
-  servedType,
-  shortQuote,
-  typeName,
-  valueIn,
-  willBeDeleted,
-} from '../context.ts';
+import { countsOf, detailOf, groupsOf, servedType } from '../content.ts';
+import { type Context, isInside, willBeDeleted } from '../context.ts';
 import { canName } from '../detail.ts';
 import type { ContentError, ErrorOf } from '../error-texts.ts';
 import { type Account, departedGrant } from '../rights.ts';

@@ -1,22 +1,14 @@
-import { POD_TYPE, removalPatch } from '../../model/facts/metadata.ts';
+import { listNames, shortQuote } from '../../base/text.ts';
+import { POD_TYPE, removalPatch, typeName } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
+import { itemsIn } from '../../model/read.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
 import { deadWebhooks } from '../admission/refusals.ts';
 import { objectArgs, patchCommand, withRole } from '../commands.ts';
-import {
-  type Context,
-  detailOf,
-  idsOfHeld,
-  isForeseen,
-  itemsIn,
-  listNames,
-  type RuleResult,
-  resultId,
-  shortQuote,
-  typeName,
-  willBeDeleted,
-} from '../context.ts';
+import { detailOf } from '../content.ts';
+import { type Context, isForeseen, willBeDeleted } from '../context.ts';
+import { idsOfHeld, type RuleResult, resultId } from '../results.ts';
 import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
 import { idsOfObject } from '../rules/pods.ts';
 import { idsAwaited, idsOfPods, objectsAwaited, unreadPartner } from '../waits.ts';

@@ -1,5 +1,5 @@
-import { lowerFirst, shellQuote } from '../../base/text.ts';
-import { NAMESPACE_TYPE, removalPatch } from '../../model/facts/metadata.ts';
+import { listNames, listWords, lowerFirst, shellQuote, shortQuote } from '../../base/text.ts';
+import { isBuiltIn, NAMESPACE_TYPE, removalPatch, typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
@@ -17,16 +17,8 @@ import {
   withoutPeriod,
   withRole,
 } from '../commands.ts';
-import {
-  type Context,
-  groupsOf,
-  isBuiltIn,
-  isInside,
-  listNames,
-  listWords,
-  shortQuote,
-  typeName,
-} from '../context.ts';
+import { groupsOf } from '../content.ts';
+import { type Context, isInside } from '../context.ts';
 import { type ContentError, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';

@@ -1,7 +1,9 @@
-import { forbidsDeletion } from '../../model/facts/metadata.ts';
+import { listNames } from '../../base/text.ts';
+import { forbidsDeletion, groupOf, isBuiltIn } from '../../model/facts/metadata.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
-import { type Context, detailOf, groupOf, isBuiltIn, listNames, specSettings } from '../context.ts';
+import { detailOf, specSettings } from '../content.ts';
+import type { Context } from '../context.ts';
 import { type Held, knownFinalizer } from './held.ts';
 import { domainOf, isOfOneProject } from './names.ts';
 

@@ -1,7 +1,13 @@
-import type { Condition, EventFacts, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
-import { trialKey } from '../../model/snapshot.ts';
+import {
+  type Condition,
+  type EventFacts,
+  type ObjectFacts,
+  type ResourceType,
+  trialKey,
+} from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import { type Context, detailOf, eventsAbout, typesOf } from '../context.ts';
+import { detailOf, eventsAbout, typesOf } from '../content.ts';
+import type { Context } from '../context.ts';
 import { LAST_WORDS_MS } from '../detail.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
 import type { Held } from './held.ts';

@@ -1,27 +1,18 @@
-import { upperFirst } from '../../base/text.ts';
+import { listNames, shortQuote, upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { POD_TYPE } from '../../model/facts/metadata.ts';
+import { POD_TYPE, typeName } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { FindingCode, Remedy, Subject } from '../../model/finding.ts';
+import { itemsIn } from '../../model/read.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { isAsked, realRequest } from '../admission/guards.ts';
 import { guardOf, refusalResult } from '../admission/refusals.ts';
 import { fixRemedy, podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
-import {
-  type Context,
-  detailOf,
-  isForeseen,
-  isInside,
-  itemsIn,
-  listNames,
-  type RuleResult,
-  resultId,
-  shortQuote,
-  subjectOf,
-  typeName,
-} from '../context.ts';
+import { detailOf } from '../content.ts';
+import { type Context, isForeseen, isInside } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
+import { type RuleResult, resultId, subjectOf } from '../results.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';

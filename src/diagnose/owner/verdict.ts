@@ -1,7 +1,10 @@
+import { isBuiltIn } from '../../model/facts/metadata.ts';
 import type { Certainty } from '../../model/finding.ts';
+import { itemsIn } from '../../model/read.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
-import { type Context, eventsAbout, isBuiltIn, isInside, itemsIn } from '../context.ts';
+import { eventsAbout } from '../content.ts';
+import { type Context, isInside } from '../context.ts';
 import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
   hasClue,
