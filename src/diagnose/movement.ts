@@ -14,7 +14,9 @@ import type { RuleResult } from './results.ts';
 export function movementOf(context: Context, blocking: readonly RuleResult[]): Movement {
   const { before, now, nowMs } = context;
   const graces = itemsIn(now.pods)
-    .filter((pod) => isInGracePeriod(pod, nowMs) && !isUnattended(now, pod))
+    .filter((pod) => isInGracePeriod(pod, nowMs))
+    // The pod garbage collector soon deletes the pods of a node that was deleted.
+    .filter((pod) => !isUnattended(now, pod) || !valueIn(now.nodes[pod.nodeName ?? '']))
     .flatMap((pod) => pod.deletionTimestamp ?? []);
   const until = graces.sort().at(-1);
   if (until !== undefined) return { kind: 'grace-period', until };

@@ -239,7 +239,9 @@ function forHeld(context: Context, held: Held): Part {
   // Only an aggregated server itself knows whether it honours dry runs.
   const isTried = cluster.apiServices?.ok === true && !isAggregated(context, type);
   const { owner, suspects } = findOwner(context, held);
-  const asleep = [owner, ...suspects].flatMap((one) => (one?.actor?.wanted === 0 ? one.actor : []));
+  // What is unread of another candidate must not open the question whether a living owner will act.
+  const named = owner ? [owner] : suspects;
+  const asleep = named.flatMap(({ actor }) => (actor?.wanted === 0 ? actor : []));
   const hasStatus = !WITHOUT_STATUS.has(typeName(type));
   return {
     definitions: definitionNames(context, held),

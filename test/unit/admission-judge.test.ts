@@ -5,7 +5,7 @@ import { foresee } from '../../src/forecast/predict.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import { bindingFacts, roleFacts } from '../../src/model/facts/cluster.ts';
 import { readOk } from '../../src/model/read.ts';
-import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { Snapshot, Trial } from '../../src/model/snapshot.ts';
 import { account } from './changes.ts';
 import { CONFIG_MAPS, DEMO, namespaceFacts, objectFacts, snapshot } from './snapshots.ts';
 
@@ -18,15 +18,19 @@ const sample = objectFacts(CONFIG_MAPS, 'settings', { deletionTimestamp: undefin
 const read = readOk({ total: 1, queued: 1, terminating: [], guarded: [], sample });
 const content = [{ type: CONFIG_MAPS, read }];
 
-/** A namespace with one ConfigMap, whose deletion was refused with this text; without one, accepted. */
-function forecastWith(cluster: Partial<Snapshot['cluster']>, message?: string) {
+/** A namespace with one ConfigMap, whose deletion was refused with this text; without one, accepted, like its own. */
+function forecastWith(
+  cluster: Partial<Snapshot['cluster']>,
+  message?: string,
+  namespaces: Trial = { answer: 'accepted' },
+) {
   const accepted = { answer: 'accepted' as const };
   const configmaps = message === undefined ? accepted : { answer: 'refused' as const, message };
   const namespace = namespaceFacts({ deletionTimestamp: undefined, conditions: [] });
   const now = snapshot({
     ...{ namespace, content },
     forecast: {
-      deletions: { configmaps, namespaces: accepted },
+      deletions: { configmaps, namespaces },
       ...{ present: { content, pods: readOk([]) }, together: [] },
     },
   });
@@ -92,13 +96,17 @@ test('a refusal by a webhook whose rules do not fit is never passed over', () =>
   expect(outcome).not.toBe('clear');
 });
 
-const policies = (resource: string, bindings: JsonObject[]): Partial<Snapshot['cluster']> => ({
+const policies = (
+  resource: string,
+  bindings: JsonObject[],
+  expression = 'false',
+): Partial<Snapshot['cluster']> => ({
   validatingPolicies: readOk([
     policyFacts('ValidatingAdmissionPolicy')({
       metadata: { name: 'keep' },
       spec: {
         matchConstraints: { resourceRules: [rule('DELETE', resource)] },
-        validations: [{ expression: 'false' }],
+        validations: [{ expression }],
       },
     }),
   ]),
@@ -151,4 +159,14 @@ test.each([
 ])('the parameters of a policy are there when %s are deleted: %s', (resource, outcome) => {
   const paramRef = { name: 'limits', namespace: DEMO, parameterNotFoundAction: 'Deny' };
   expect(forecastWith(policies(resource, [{ paramRef }])).outcome).toBe(outcome);
+});
+
+test.each<[Trial, string, string]>([
+  [{ answer: 'accepted' }, 'namespaces', 'inconclusive'],
+  [{ answer: 'unknown', message: '403 Forbidden: no' }, 'namespaces', 'would-hang'],
+  [{ answer: 'accepted' }, 'configmaps', 'would-hang'],
+])('a policy that lets one user delete, whose dry run is %j, about %s: %s', (trial, ...row) => {
+  const [resource, outcome] = row;
+  const only = policies(resource, [{}], 'request.userInfo.username == "ci"');
+  expect(forecastWith(only, undefined, trial).outcome).toBe(outcome);
 });

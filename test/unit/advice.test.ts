@@ -409,6 +409,22 @@ test.each([
   expect(root.remedies[0]?.text).toMatch(advice);
 });
 
+test('nothing is read of what another candidate without replicas lacks, beside a living owner', () => {
+  const partnersWith = (wanted: number): string[] => {
+    const { now } = readRecordedLook('S3');
+    const deployments = listed(now, 'deployments');
+    const owner = named(deployments, 'widget-operator');
+    const requires = [{ kind: 'Secret', name: 'credentials' }];
+    const other = { ...owner, requires, name: 'console', uid: 'console', programs: ['console'] };
+    deployments.push({ ...other, requires: [{ kind: 'Secret', name: 'certificate' }] });
+    Object.assign(owner, { requires, wanted, ready: wanted });
+    return wantedFor(now).partners.map(({ name }) => name);
+  };
+  expect(partnersWith(0)).toContain('credentials');
+  expect(partnersWith(0)).not.toContain('certificate');
+  expect(partnersWith(1)).not.toContain('certificate');
+});
+
 test('a pause of an object of this namespace lies in the namespace', () => {
   const { root } = told('everyday-kubebuilder-v4-silent', (now) => {
     for (const { annotations, apiVersion } of heldIn(now)) {

@@ -112,6 +112,19 @@ test('an Event since the deletion is quoted if the owner is no workload', () => 
   expect(found(-120_000).message).not.toContain('AuthorizationFailed');
 });
 
+test.each([
+  ['was never checked', undefined],
+  ['is not available without a text', ''],
+])('nothing is quoted of an API that %s', (_, message) => {
+  const { message: said, quote } = findingIn('api-untrusted', 'apiservice-unavailable', (now) => {
+    for (const api of listed(now, 'apiServices'))
+      if (api.available?.status === 'False')
+        api.available = message === undefined ? undefined : { ...api.available, message };
+  });
+  expect(said).toMatch(/does not respond as expected$/);
+  expect(quote).toBeUndefined();
+});
+
 test('the fix for a backend depends on the fault of the call', () =>
   expectPairs('backend-faults.txt', (text) => {
     const { message, remedies } = findingIn('api-untrusted', 'apiservice-unavailable', (now) => {

@@ -113,7 +113,8 @@ test.each([
   const volume =
     'UnmountVolume.TearDown failed for volume "data" (UniqueName: "kubernetes.io/csi/ebs.csi.aws.com^vol-1") pod "7f1" : driver name ebs.csi.aws.com not found in the list of registered CSI drivers';
   const now = withWarnings(volume, ({ cluster, places }) => {
-    const agents = [...new Set([place, EFS])].map((one) => daemonSet(one, 'aws-driver'));
+    const all = new Set([`${place}-windows`, place, EFS]);
+    const agents = [...all].map((one) => daemonSet(one, 'aws-driver'));
     cluster.daemonSets = readOk(agents.map((one) => ({ ...one, uid: one.name })));
     const by = { ...owner, name: 'efs-csi-node', uid: 'efs-csi-node', controller: true };
     const failing = { ...podOn('node-ready', 'False'), ownerReferences: [by] };

@@ -104,9 +104,9 @@ describe('movementOf', () => {
       ],
       ['is not for a pod without a node', end(LATER, { nodeName: undefined }), UNKNOWN],
       [
-        'is not for a pod whose node was deleted',
+        'runs for a pod whose node was deleted: the pod garbage collector ends it',
         { ...end(LATER), nodes: { 'node-1': readOk(undefined) } },
-        UNKNOWN,
+        until(LATER),
       ],
       ['is not there with a time that cannot be read', end('tomorrow'), UNKNOWN],
       ['is not known without pods', { ...end(LATER), pods: readFailed(failureOf()) }, UNKNOWN],

@@ -48,7 +48,7 @@ export function judgeAdmission(
   const guards = everyGuard(context).filter(mayDeny);
   const verdicts = guards.map((guard) => {
     const refusal = refusals.find(({ by }) => by === guard)?.error;
-    return verdictOf(context, guard, request, refusal);
+    return verdictOf(context, guard, { request, trial }, refusal);
   });
   const others = refusals.filter(({ by }) => by === undefined || !guards.includes(by));
   return {
@@ -74,7 +74,7 @@ function mayDeny({ binding }: Guard): boolean {
 function verdictOf(
   context: Context,
   guard: Guard,
-  request: AdmissionRequest,
+  { request, trial }: Pick<Step, 'request' | 'trial'>,
   refusal: AdmissionError | undefined,
 ): RuleResult | string | undefined {
   const { binding, own, policy, text, webhook } = guard;
@@ -102,10 +102,12 @@ function verdictOf(
   }
   const denial = denialOf(guard, request);
   if (parts.length === 0 || denial === 'none') return undefined;
-  if (!policy || !asked || !denial) {
+  const { requester } = request;
+  // This gate may be the one who asks, and its user was let through.
+  const isAllowed = requester === 'unnamed' && trial?.answer === 'accepted';
+  if (!policy || !asked || !denial || isAllowed) {
     return `${text} ${[`looks at ${listWords(parts)}`, ...toGate].join(', and ')}`;
   }
-  const { requester } = request;
   const user = requester === 'unnamed' ? 'the user who deletes it' : requester?.username;
   const who = user ?? 'its owner';
   const message = denial.message || `expression ${denial.expression} is false for ${who}`;

@@ -245,14 +245,20 @@ function agentsFor(context: Context, agents = /^$/, told = ''): Actor[] {
   return words.length > 0 && usual.length === 0 ? all : usual;
 }
 
-/** Returns the only one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
+/** Returns the one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
 function agentOf(context: Context, all: readonly Actor[], node: string) {
   if (all.some(({ namespace }) => context.now.places[namespace]?.pods?.ok !== true))
     return undefined;
   const failing = ({ pods }: Actor) => pods.find((pod) => pod.nodeName === node && !pod.ready);
   const isThere = all.some(({ pods }) => pods.some(({ nodeName }) => nodeName === node));
-  const [agent, ...others] = all.filter((one) => !isThere || failing(one));
-  if (agent === undefined || others.length > 0) return undefined;
+  const [agent, ...others] = all
+    .filter((one) => !isThere || failing(one))
+    .toSorted((a, b) => a.name.length - b.name.length);
+  // `ebs-csi-node` and `ebs-csi-node-windows`, `cilium` and `cilium-envoy`.
+  const isOne = others.every(
+    (one) => one.namespace === agent?.namespace && one.name.startsWith(`${agent.name}-`),
+  );
+  if (agent === undefined || !isOne) return undefined;
   const pod = failing(agent);
   const trouble = pod ? `has Pod ${pod.name} there, which is not ready` : 'has no pod there';
   return { agent, trouble };
