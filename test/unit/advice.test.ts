@@ -218,6 +218,25 @@ test.each([
   expect(remedies.some(isExemption)).toBe(isExempted);
 });
 
+test.each([
+  ['policy', 'mutating'],
+  ['ValidatingAdmissionPolicy', 'validating'],
+])('of two policies of one name, the namespace is exempted from the one that says %s', (...row) => {
+  const [said, kind] = row;
+  const { now } = readRecordedLook('S22');
+  const own = { metadata: { name: 'guard' }, spec: {} };
+  const binding = { metadata: { name: 'all' }, spec: { policyName: 'guard' } };
+  now.cluster.validatingPolicies = readOk([policyFacts('ValidatingAdmissionPolicy')(own)]);
+  now.cluster.mutatingPolicies = readOk([policyFacts('MutatingAdmissionPolicy')(own)]);
+  now.cluster.validatingPolicyBindings = readOk([policyBindingFacts(binding)]);
+  now.cluster.mutatingPolicyBindings = readOk([policyBindingFacts(binding)]);
+  const text = `pods "db" is forbidden: ${said} 'guard' with binding 'all' denied request: no`;
+  const [{ command }] = remediesAgainst(contextOf(now), text, POD_TYPE, now.namespace.name) as [
+    Remedy,
+  ];
+  expect(command).toMatch(new RegExp(`^kubectl patch ${kind}admissionpolicybinding all `));
+});
+
 /** The remedies for what a webhook answers, where its configuration selects namespaces by these expressions. */
 function answeredBy(webhook: string, message: string, matchExpressions: object[]): Remedy[] {
   const { now } = readRecordedLook('S22');

@@ -54,9 +54,11 @@ export function guardOf(
   error: AdmissionError,
   request: AdmissionRequest,
 ): Guard | undefined {
-  const isNamed = ({ binding, policy, webhook }: Guard): boolean =>
+  const isNamed = ({ binding, source, webhook }: Guard): boolean =>
     error.kind === 'policy-denied'
-      ? policy?.name === error.policy && [undefined, binding?.name].includes(error.binding)
+      ? source.kind === policyKind(error) &&
+        source.name === error.policy &&
+        [undefined, binding?.name].includes(error.binding)
       : webhook?.name === error.webhook;
   const named = everyGuard(context).filter(isNamed);
   const called = 'service' in error && error.service ? serviceText(error.service) : undefined;
@@ -67,6 +69,11 @@ export function guardOf(
     named.find(({ own }) => matchesLabels(own.namespaceSelector, labels)) ??
     named[0]
   );
+}
+
+/** Mutating policies are named without their kind (apiserver, pkg/admission/plugin/policy/mutating). */
+function policyKind({ text }: { text: string }): string {
+  return `${/\bValidatingAdmissionPolicy '/.test(text) ? 'Validating' : 'Mutating'}AdmissionPolicy`;
 }
 
 /** Returns the configuration of a webhook, or the webhook alone: its name does not show the kind of configuration. */
@@ -165,9 +172,8 @@ function denied(
   own: Omit<Remedy, 'role'> | undefined,
 ): RuleResult {
   const isPolicy = error.kind === 'policy-denied';
-  const kind = `${/\bValidatingAdmissionPolicy '/.test(error.text) ? 'Validating' : 'Mutating'}AdmissionPolicy`;
   const subject = isPolicy
-    ? { apiVersion: API, kind, name: error.policy }
+    ? { apiVersion: API, kind: policyKind(error), name: error.policy }
     : configurationSubject(guard?.webhook, error.webhook);
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
