@@ -435,6 +435,60 @@ const ROWS: Record<string, Row> = {
     },
     is: '/owner-(?:unknown|missing) /',
   },
+  'an application with a part of the name of a role that is left of the operator': {
+    in: GONE,
+    change: (now) => {
+      listed(now, 'clusterRoles').push(role('big-cache-operator-role', MARKS));
+      listed(now, 'deployments').push(deployment('apps', 'big-cache', { name: 'web' }));
+      now.places['apps'] = { roles: readOk([]), roleBindings: readOk([]) };
+    },
+    is: 'owner-unknown',
+  },
+  'a webhook with the account of the operator that is gone, of which the role is left': {
+    in: `${KUBEBUILDER}-silent`,
+    change: all(partsOf('webhook'), (now) => {
+      drop(listed(now, 'clusterRoleBindings'), ({ name }) => name.startsWith('memcached-'));
+      now.places['memcached-system'] = { roles: readOk([]), roleBindings: readOk([]) };
+    }),
+    is: '/owner-(?:unknown|missing) /',
+  },
+  'a workload with a binding to a role that is gone, beside an operator that is gone': {
+    ...{ in: GONE, is: 'owner-missing', never: 'promtail' },
+    change: feed({ name: 'promtail' }, undefined, { name: 'promtail', bound: ['logs'] }),
+  },
+  'another program of kopf, with a binding to a role that is gone, beside the operator': {
+    ...{ in: 'everyday-kopf-silent', is: 'owner-running preview-operator' },
+    change: feed(KOPF, undefined, { name: 'chatops', bound: ['chat'] }),
+  },
+  'a console of the release that watches another namespace, where the operator is gone': {
+    ...{ in: 'everyday-rabbitmq-uninstalled', is: 'owner-unknown' },
+    change: (now) => {
+      const labels = listed(now, 'definitions')[0]?.labels ?? {};
+      const container = { name: 'console', args: ['--namespace=tools'] };
+      listed(now, 'deployments').push(deployment('team-b', 'console', container, { labels }));
+      listed(now, 'clusterRoles').push(role('console', [rule('rabbitmq.com', ['queues'], '*')]));
+      listed(now, 'clusterRoleBindings').push(binding('console', [account('team-b', 'console')]));
+    },
+  },
+  'a console of the release, beside the operator, which watches another namespace': {
+    ...{ in: 'everyday-cert-manager-asleep', is: 'owner-not-acting cert-manager/cert-manager' },
+    change: (now) => {
+      const operator = named(listed(now, 'deployments'), 'cert-manager');
+      const { annotations, labels } = operator;
+      Object.assign(operator, {
+        watches: ['b'],
+        selectors: ['--namespace=b'],
+        wanted: 1,
+        ready: 1,
+      });
+      const console = deployment('cert-manager', 'cert-console', {}, { annotations, labels });
+      listed(now, 'deployments').push(console);
+      const rules = [rule('acme.cert-manager.io', ['challenges'], '*')];
+      listed(now, 'clusterRoles').push(role('console', rules));
+      const its = account('cert-manager', 'cert-console');
+      listed(now, 'clusterRoleBindings').push(binding('console', [its]));
+    },
+  },
   'a console in the namespace of the operator, with the name of the program and a right to another type':
     {
       in: GONE,

@@ -69,8 +69,8 @@ export interface Suspect {
   against?: string | undefined;
   /** The same, if its arguments leave the object out. */
   restriction?: string | undefined;
-  /** What shows that it has lost its right to change the type. */
-  lost?: string | undefined;
+  /** What shows that it has lost a right; `isOnType`: to change the type. */
+  lost?: { text: string; isOnType: boolean } | undefined;
 }
 
 /** Everything that clues read about one held finalizer, computed once. */
@@ -399,7 +399,8 @@ export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect):
 }
 
 function hasLostRight({ domain, held }: OwnerQuestion, { lost }: Suspect) {
-  return !isSetByHand(held) && domain.types.includes(held.type) ? lost : undefined;
+  const isMeant = !isSetByHand(held) && domain.types.includes(held.type);
+  return isMeant && lost?.isOnType ? lost.text : undefined;
 }
 
 /**
@@ -414,17 +415,21 @@ function lostRight(context: Context, held: Held) {
       error.kind === 'forbidden' && typeName(error) === typeName(type) ? error.user : [],
     ),
   );
-  return (actor: Actor, rights: Rights): string | undefined => {
-    if (rights.change !== undefined || rights.impersonates) return undefined;
-    const { account } = actor;
+  return (actor: Actor, rights: Rights): Suspect['lost'] => {
+    const { account, namespace, name } = actor;
+    if (rights.change !== undefined || rights.impersonates || WEBHOOK.test(name)) return undefined;
+    const onType = (text: string) => ({ text, isOnType: true });
     if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`))
-      return 'the status of the object says so';
-    if (rights.isHalfMarked) return 'a part of those of a controller is left';
-    // Of that role nobody knows the type: who works for another one has not lost this right.
+      return onType('the status of the object says so');
+    if (rights.isHalfMarked) return onType('a part of those of a controller is left');
+    const role = rolesLost(context, account, unbound).find((one) => isRoleOf(one, actor));
+    if (role !== undefined) return onType(`ClusterRole ${role} is bound to nobody`);
+    // Of that role nobody knows the type: names have to tell, and who works for another one has not lost this right.
     const gone = rights.worksElsewhere ? undefined : roleGone(context, account);
-    if (gone !== undefined) return `ClusterRole ${gone}, which is bound to it, does not exist`;
-    const role = rolesLost(context, account, unbound).find((name) => isRoleOf(name, actor));
-    return role && `ClusterRole ${role} is bound to nobody`;
+    const text = `ClusterRole ${gone}, which is bound to it, does not exist`;
+    return gone === undefined
+      ? undefined
+      : { text, isOnType: isNamedAfterType(held, `${namespace}/${name}`) };
   };
 }
 
@@ -444,8 +449,8 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
 }
 
 /**
- * Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`, and `acme:widget-operator:system`,
- * but not that of an application `widget` or `widget-frontend`.
+ * Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`, and `acme:provider-widget:system`,
+ * but not that of an application `red-widget` or `widget-frontend`.
  */
 function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
   const stem = role.replace(/(?:-cluster)?-?role$/i, '');
@@ -454,9 +459,9 @@ function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
   return [name, `${namespace}-${name}`, account.name].some(
     (own) =>
       identifiesProgram(own) &&
-      (own === stem ||
-        (own.includes('-') && containsName(role, own)) ||
-        (own !== productOf(own) && productOf(own) === productOf(stem))),
+      (stem.split(':').includes(own) ||
+        (own !== productOf(own) &&
+          (containsName(role, own) || productOf(own) === productOf(stem)))),
   );
 }
 

@@ -95,12 +95,15 @@ function judge(question: OwnerQuestion): Ownership {
     able: question.candidates.filter((one) => isAble(held, one)),
   };
   // One whose arguments leave the object out stands back behind all others, also behind who acts from outside; without a clue
-  // that decides, behind all that may act.
-  const isLast =
-    !the.tied.some(isMoreThanAble) && writersOutsideCluster(context, held.type).length === 0;
-  const isAlone = the.able.every(({ actor }) => the.excluded.some((one) => one.actor === actor));
+  // that decides, behind all that may act. What was installed with it, as a dashboard, is restricted as well.
+  const isHere = writersOutsideCluster(context, held.type).length === 0;
+  const isAlone =
+    !the.tied.some(isMoreThanAble) &&
+    the.able.every(({ actor }) => the.excluded.some((one) => one.actor === actor));
+  const isLast = (one: Suspect): boolean =>
+    isDecided(one) ? !the.tied.some(isDecided) : isAlone && hasClue(one, 'marks', 'namesake');
   const restricted = the.excluded.filter(
-    (one) => isLast && one.restriction && one.rights.change && (isAlone || isDecided(one)),
+    (one) => isHere && one.restriction && one.rights.change && isLast(one),
   );
   const best = leading(the) ?? leading({ ...the, tied: restricted });
   const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
