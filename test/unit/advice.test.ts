@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { realRequest } from '../../src/diagnose/admission/guards.ts';
 import { refusalResult } from '../../src/diagnose/admission/refusals.ts';
 import { type Context, contextOf } from '../../src/diagnose/context.ts';
+import { objectDetail } from '../../src/diagnose/detail.ts';
 import { classifyErrorText, isAdmissionError } from '../../src/diagnose/error-texts.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
@@ -21,6 +22,7 @@ import {
 import { isOpenOnly } from '../../src/report/situations.ts';
 import { type Change, heldIn, listed, named, told } from './changes.ts';
 import { readRecordedLook } from './recorded-looks.ts';
+import { contentOf, typeOf } from './snapshots.ts';
 
 /** What a report advises about a recorded hang that differs in one thing. */
 
@@ -198,6 +200,8 @@ const denial = (text: string) => {
 };
 
 const CLUSTER_SCOPED = { ...POD_TYPE, namespaced: false };
+
+const LATE = { manager: 'kubectl-annotate', time: '2099-01-01T00:00:00Z' };
 
 /** The remedies where an update of this object is refused. */
 function remediesAgainst(context: Context, text: string, type: ResourceType, namespace: string) {
@@ -442,6 +446,26 @@ test('nothing is read of what another candidate without replicas lacks, beside a
   expect(partnersWith(0)).toContain('credentials');
   expect(partnersWith(0)).not.toContain('certificate');
   expect(partnersWith(1)).not.toContain('certificate');
+});
+
+test.each([
+  ['the annotation of a user', { lateWriters: [LATE] }, 'owner-failing'],
+  ['a status', { statusWriters: [LATE] }, 'owner-running'],
+])('beside %s since the deletion, a silent owner is asked what it lacks', (...row) => {
+  const [, writes, code] = row;
+  const { owner } = told('everyday-kubebuilder-v4-silent', (now) => {
+    const secrets = typeOf('', 'secrets', 'Secret');
+    now.content = [...now.content.filter(({ type }) => type.kind !== 'Secret'), contentOf(secrets)];
+    if (now.discovery.ok) now.discovery.value.types.push(secrets);
+    for (const object of heldIn(now)) {
+      const { kind, namespace, name } = object;
+      Object.assign(object, { statusWriters: [] }, writes);
+      const spec = { credentials: { secretRef: { name: 'creds' } } };
+      now.details[object.uid] = readOk(objectDetail({ kind, metadata: { namespace, name }, spec }));
+    }
+  });
+  expect(owner?.code).toBe(code);
+  expect(owner?.message.includes('it may need Secret creds')).toBe(code === 'owner-failing');
 });
 
 test('a pause of an object of this namespace lies in the namespace', () => {

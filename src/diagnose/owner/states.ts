@@ -376,7 +376,11 @@ function mayBeKept(owner: Signs): Found | undefined {
 function isSilent({ actor, context, held, statements }: Signs): boolean {
   const lines = logLinesAbout(context, held, actor);
   const awaited = idsAwaited(context, held, actor);
-  return statements.length + lateWrites(held).length + lines.length + awaited.length === 0;
+  // Anybody annotates an object that hangs, and other finalizers leave it; its status is written by its controllers.
+  const late = held.objects
+    .flatMap(({ statusWriters }) => statusWriters)
+    .filter(({ time = '' }) => Date.parse(time) > Date.parse(held.since));
+  return statements.length + late.length + lines.length + awaited.length === 0;
 }
 
 const CRASHED_LATELY_MS = 10 * 60_000;
