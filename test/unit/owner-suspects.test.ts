@@ -224,6 +224,16 @@ const ROWS: Record<string, Row> = {
     spelled: (text) => text.replaceAll(/[\w.]+\/finalizer(?=")/g, 'finalizer.memcached'),
     is: 'owner-missing',
   },
+  'a finalizer of the company on a Secret, where its one operator is gone': {
+    in: GONE,
+    spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"acme.dev/protect"'),
+    change: (now) => {
+      for (const one of heldIn(now)) Object.assign(one, { apiVersion: 'v1', kind: 'Secret' });
+      for (const content of now.content)
+        if (content.type.kind === 'Memcached') content.type = typeOf('', 'secrets', 'Secret');
+    },
+    is: 'owner-missing',
+  },
   'an operator whose role was deleted, and whose name says nothing': {
     in: 'everyday-kube-rs-crashing',
     spelled: (text) => text.replaceAll('doc-controller', 'platform'),

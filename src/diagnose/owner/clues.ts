@@ -358,9 +358,9 @@ function isKnown({ known, actors }: OwnerQuestion, { actor, account }: Suspect) 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
 function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) {
   const { context, domain, held } = question;
-  const isMeant = domain.types.length > 0 && rights.change !== undefined && account !== undefined;
+  const isMeant = domain.marked.length > 0 && rights.change !== undefined && account !== undefined;
   if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return undefined;
-  const all = domain.types.map((type) =>
+  const all = domain.marked.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
   return all.every((one) => one.isMarked)
@@ -399,7 +399,7 @@ export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect):
 }
 
 function hasLostRight({ domain, held }: OwnerQuestion, { lost }: Suspect) {
-  const isMeant = !isSetByHand(held) && domain.types.includes(held.type);
+  const isMeant = !isSetByHand(held) && domain.marked.includes(held.type);
   return isMeant && lost?.isOnType ? lost.text : undefined;
 }
 

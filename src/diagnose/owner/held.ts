@@ -166,8 +166,10 @@ export interface FinalizerDomain {
   relation: 'own' | 'other' | 'none' | 'foreign';
   /** API groups, without the built-in ones. */
   groups: string[];
-  /** The types of which a controller has to have the marks. */
+  /** The types of these groups, or the object's own: their CRDs explain the finalizer. */
   types: ResourceType[];
+  /** Those of which a controller has to have the marks: a company's domain is above the groups of several products. */
+  marked: ResourceType[];
 }
 
 export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
@@ -180,16 +182,16 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   // Above the type's group there may be the group of another product.
   const isOther = served.has(domain);
   if (!isOther && groups.some((group) => isDomainOf(all, group, domain)))
-    return { relation: 'own', groups, types: own };
+    return { relation: 'own', groups, types: own, marked: own };
   const others = isOther ? [domain] : [...served].filter((one) => isDomainOf(all, one, domain));
   if (others.length === 0) {
     const isNone = isOfNoDomain(held);
-    return { relation: isNone ? 'none' : 'foreign', groups, types: isNone ? own : [] };
+    const marked = isNone ? own : [];
+    return { relation: isNone ? 'none' : 'foreign', groups, types: marked, marked };
   }
-  // The domain of a company is above the groups of several products.
-  const meant = others.filter((group) => !isBuiltIn(group) && !group.endsWith(`.${domain}`));
-  const types = all.filter(({ group }) => meant.includes(group));
-  return { relation: 'other', groups: others, types };
+  const types = all.filter(({ group }) => others.includes(group) && !isBuiltIn(group));
+  const marked = types.filter(({ group }) => !group.endsWith(`.${domain}`));
+  return { relation: 'other', groups: others, types, marked };
 }
 
 /** Labels that any project puts in front of its own name. */
