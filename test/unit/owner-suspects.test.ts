@@ -234,6 +234,20 @@ const ROWS: Record<string, Row> = {
     },
     is: 'owner-missing',
   },
+  'an operator that every right was taken from, and of which the namespace alone has a name': {
+    in: `${KUBEBUILDER}-silent`,
+    spelled: (text) => text.replaceAll('memcached-controller-manager', 'controller-manager'),
+    change: (now) => {
+      const isIts = ({ name }: { name: string }): boolean => name.startsWith('memcached-manager');
+      drop(listed(now, 'clusterRoles'), isIts);
+      drop(listed(now, 'clusterRoleBindings'), isIts);
+      now.places['memcached-system'] = {
+        ...now.places['memcached-system'],
+        ...{ roles: readOk([]), roleBindings: readOk([]) },
+      };
+    },
+    is: 'owner-failing memcached-system/controller-manager',
+  },
   'an operator whose role was deleted, and whose name says nothing': {
     in: 'everyday-kube-rs-crashing',
     spelled: (text) => text.replaceAll('doc-controller', 'platform'),

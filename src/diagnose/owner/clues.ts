@@ -481,7 +481,7 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
 /**
  * Finds workloads of such a name, and those with a container or command of a name that many programs have: a framework
  * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else. Such a name ties
- * only one that has or had a right to the type, or is named after it.
+ * only one that has or had a right to the type, or is named after it: itself, or by its namespace, if it has no name of its own.
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const { context, held, known, writer } = question;
@@ -492,7 +492,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     rights.change === 'named' ||
     rights.impersonates ||
     lost !== undefined ||
-    isNamedAfterType(held, actor.name);
+    isNamedAfterType(held, identifiesProgram(actor.name) ? actor.name : actor.namespace);
   // Of a framework no status tells: one that works for nothing else may change everything, or has lost its right and is left
   // with a part of it, or its role with nobody.
   const isLeft = (): boolean =>
