@@ -163,7 +163,8 @@ export function rolesLost({ now }: Context, { namespace = '' }: Account, unbound
 
 /** Returns the ClusterRole that a binding of the account names and that does not exist. */
 export function roleGone({ now: { cluster } }: Context, account: Account): string | undefined {
-  const roles = itemsIn(cluster.clusterRoles).map(({ name }) => name);
+  if (!cluster.clusterRoles?.ok) return undefined;
+  const roles = cluster.clusterRoles.value.map(({ name }) => name);
   return itemsIn(cluster.clusterRoleBindings).find(
     ({ role, subjects, namespace }) =>
       !roles.includes(role.name) &&

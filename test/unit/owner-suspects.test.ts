@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
-import { readOk } from '../../src/model/read.ts';
+import { readFailed, readOk } from '../../src/model/read.ts';
 import type { WorkloadFacts } from '../../src/model/snapshot.ts';
 import {
   account,
@@ -253,6 +253,14 @@ const ROWS: Record<string, Row> = {
     spelled: (text) => text.replaceAll('doc-controller', 'platform'),
     change: (now) => drop(listed(now, 'clusterRoles'), ({ name }) => name === 'platform'),
     is: 'owner-not-ready likely',
+  },
+  'an operator with a binding, where the roles could not be read': {
+    in: 'everyday-kube-rs-crashing',
+    change: (now) => {
+      named(listed(now, 'deployments'), 'doc-controller').name = 'document-operator';
+      now.cluster.clusterRoles = readFailed({ kind: 'forbidden', message: '403', status: 403 });
+    },
+    ...{ is: '/owner-/', never: 'does not exist' },
   },
   'Crossplane, which may change what its providers manage, where the provider is gone': {
     in: 'everyday-crossplane-asleep',
