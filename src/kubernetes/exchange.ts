@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Dispatcher, errors } from 'undici';
+import { headerOf } from './failures.ts';
 
 export const TOO_LATE = new Error('no answer within the time limit');
 /** Each part that is unpacked is a way to another thread and back: with the 16 KiB of Node, thirty for a page of 500 objects. */
@@ -83,9 +84,10 @@ export async function exchange(
     clearTimeout(timer);
     signal?.removeEventListener('abort', cancel);
   });
+  if (answer.stream !== undefined) return answer;
   const body = Buffer.concat(kept);
   // The API server compresses answers larger than 128 KiB (apiserver, pkg/endpoints/handlers/responsewriters).
-  const isPacked = answer.headers['content-encoding'] === 'gzip';
+  const isPacked = headerOf(answer, 'content-encoding') === 'gzip';
   const options = { maxOutputLength: mostBytes, chunkSize: CHUNK_BYTES };
   const bytes = isPacked ? await promisify(gunzip)(body, options) : body;
   return { ...answer, text: bytes.toString('utf8') };

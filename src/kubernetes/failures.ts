@@ -81,7 +81,8 @@ function notKubernetes(answer: Answer): string {
   return `the server at ${answer.server} did not answer like a Kubernetes API server (${answer.status}, ${type}${redirect})`;
 }
 
-function headerOf({ headers }: Answer, name: string): string | undefined {
+/** A proxy may add a header that the server has sent already: undici gives a list then. */
+export function headerOf({ headers }: Pick<Answer, 'headers'>, name: string): string | undefined {
   return [headers[name]].flat()[0];
 }
 

@@ -11,6 +11,7 @@ import { type Exchanged, exchange, TOO_LATE } from './exchange.ts';
 import {
   type Answer,
   contentTypeOf,
+  headerOf,
   MAX_BODY_MIB,
   networkFailure,
   refusedAnswer,
@@ -66,8 +67,8 @@ export function openHttp(
   const send = async <T>(call: Call<T>, login: Login): Promise<Try<T>> => {
     const { method, path, accept, body, isWatch, options, readBody } = call;
     const { timeoutMs = TIMEOUT_MS, maxBytes: mostBytes = MAX_BODY_BYTES } = options;
-    const onHead = ({ date = '' }: Answer['headers']): void => {
-      const serverNow = Date.parse(date);
+    const onHead = (headers: Answer['headers']): void => {
+      const serverNow = Date.parse(headerOf({ headers }, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();
     };
     const type = method === 'PATCH' ? 'application/json-patch+json' : 'application/json';

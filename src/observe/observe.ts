@@ -60,7 +60,7 @@ export async function observe(
   namespaces: readonly NamespaceFacts[],
   want: (snapshot: Snapshot) => Wanted,
   deps: ObserveDeps,
-  /** What `want` will return in any case. */
+  /** What `want` most likely returns. Of this, what could not be read is told only if `want` returns it. */
   wantAnyway?: (snapshot: Snapshot) => Wanted,
 ): Promise<Snapshot[]> {
   const { api, signal } = deps;
@@ -78,8 +78,8 @@ export async function observe(
     }),
   );
   const fillers = partsOf(snapshots, types, deps);
-  const fillAll = async (wishes: ReadonlyMap<Snapshot, Wanted>): Promise<boolean> => {
-    const filled = await Promise.allSettled(fillers.map((fill) => fill(wishes)));
+  const fillAll: Fill = async (wishes, isTold) => {
+    const filled = await Promise.allSettled(fillers.map((fill) => fill(wishes, isTold)));
     const failed = filled.find((one) => one.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
     return filled.some((one) => one.status === 'fulfilled' && one.value);
@@ -88,13 +88,15 @@ export async function observe(
   await Promise.all([
     readNamespaceContents(snapshots, types, deps),
     // A round that needs what failed will say so.
-    fillAll(early).catch(() => false),
+    fillAll(early, false).catch(() => false),
   ]);
+  // No round follows.
+  if (signal.aborted) await fillAll(early, true).catch(() => false);
   let isNew = true;
   for (let round = 0; isNew && round < MAX_ROUNDS && !signal.aborted; round++) {
     try {
       const wanted = await oneAfterAnother(snapshots, (one) => [one, want(one)] as const, deps);
-      isNew = await fillAll(new Map(wanted.filter((one) => one !== undefined)));
+      isNew = await fillAll(new Map(wanted.filter((one) => one !== undefined)), true);
     } catch (error) {
       // A mistake of this program must not hide what was read before.
       const reason = `${MISTAKE} (${describeError(error)}): please report this mistake`;
@@ -127,8 +129,11 @@ interface Part<Item, Value> {
   limit?: { most: number; what: string; beyond: (message: string) => Value };
 }
 
-/** Reads what the snapshots need and do not have yet, each once, and adds it. Reports whether anything was added. */
-type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>) => Promise<boolean>;
+/**
+ * Reads what the snapshots need and do not have yet, each once, and adds it. Reports whether anything was added. `isTold`:
+ * what could not be read is told.
+ */
+type Fill = (wishes: ReadonlyMap<Snapshot, Wanted>, isTold: boolean) => Promise<boolean>;
 
 function fillerOf<Item, Value>(part: Part<Item, Value>): Fill {
   const { wants, idOf, placeOf, keyOf = idOf, readOne, readAll, limit } = part;
@@ -136,12 +141,13 @@ function fillerOf<Item, Value>(part: Part<Item, Value>): Fill {
   const reason = `only ${limit?.most} are read in one run`;
   const unread = [{ what: `more ${limit?.what}`, reason }];
   const beyond: Gathered<Value> | undefined = limit && { value: limit.beyond(reason), unread };
-  return async (wishes) => {
-    const asked = [...wishes].flatMap(([snapshot, wanted]) =>
-      wants(wanted, snapshot)
-        .filter((item) => placeOf(snapshot, item)[keyOf(item)] === undefined)
-        .map((item) => ({ snapshot, item, id: idOf(item) })),
+  return async (wishes, isTold) => {
+    const wished = [...wishes].flatMap(([snapshot, wanted]) =>
+      wants(wanted, snapshot).map((item) => {
+        return { snapshot, item, id: idOf(item), place: placeOf(snapshot, item), key: keyOf(item) };
+      }),
     );
+    const asked = wished.filter(({ place, key }) => place[key] === undefined);
     const fresh = new Map(asked.flatMap(({ id, item }) => (known.has(id) ? [] : [[id, item]])));
     const room = limit === undefined ? fresh.size : Math.max(0, limit.most - known.size);
     const now = [...fresh.values()].slice(0, room);
@@ -149,16 +155,18 @@ function fillerOf<Item, Value>(part: Part<Item, Value>): Fill {
     if (readOne !== undefined)
       await inParallel(now, async (item) => known.set(idOf(item), await readOne(item)));
     let isFilled = false;
-    for (const { snapshot, item, id } of asked) {
-      const place = placeOf(snapshot, item);
+    for (const { snapshot, id, place, key } of wished) {
       const answer = known.get(id) ?? beyond;
-      if (answer === undefined || place[keyOf(item)] !== undefined) continue;
-      isFilled = true;
-      place[keyOf(item)] = answer.value;
+      if (answer === undefined) continue;
+      if (place[key] === undefined) {
+        isFilled = true;
+        place[key] = answer.value;
+        Object.assign(snapshot.details, answer.details);
+      }
+      if (!isTold || place[key] !== answer.value) continue;
       // One entry may be about many items, such as all of a type.
       const isNew = (entry: NotInspected): boolean => !snapshot.unread.includes(entry);
       snapshot.unread.push(...(answer.unread ?? []).filter(isNew));
-      Object.assign(snapshot.details, answer.details);
     }
     return isFilled;
   };

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { WatchEvent, WatchOptions } from '../../src/kubernetes/api.ts';
 import { statusObject } from '../stub/status-object.ts';
@@ -44,6 +45,15 @@ async function watch(answer: Answer, options: Partial<WatchOptions> = {}) {
   });
   return { end, events, opened, server };
 }
+
+test('a stream that somebody compressed on the way is opened, although nobody asked for it', async () => {
+  const { end, opened } = await watch((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+    response.end(gzipSync(event('DELETED')));
+  });
+  expect(opened).toBe(1);
+  expect(end.ok ? 'closed' : end.failure.kind).toMatch(/closed|unreadable/);
+});
 
 test('passes on events until the server closes the watch', async () => {
   const { end, events, opened, server } = await watch(

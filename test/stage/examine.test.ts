@@ -83,6 +83,33 @@ test.each([
 );
 
 test.each([
+  ['who holds nothing after all is not asked for', false, false, []],
+  ['who holds it is', true, false, ['Deployments of the cluster']],
+  ['the time ended before it was known', false, true, ['Deployments of the cluster']],
+])(
+  'what an early reading could not read is told if it is needed: %s',
+  async (_, held, late, told) => {
+    const { clock, cluster } = stage('a');
+    const over = new AbortController();
+    const message =
+      'Some content in the namespace has finalizers remaining: x.io/y in 1 resource instances';
+    const condition = { type: 'NamespaceFinalizersRemaining', status: 'True', message };
+    cluster.namespace('a', { conditions: [condition] });
+    if (held) cluster.held(CONFIG_MAPS, 'a', 'x', 'x.io/y');
+    else cluster.object(CONFIG_MAPS, 'a', 'x');
+    cluster.answers.set('LIST /apis/apps/v1/deployments', () => {
+      if (late) over.abort();
+      return readFailed(FORBIDDEN);
+    });
+    const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
+    const deps = { api: cluster, clock, signal: over.signal };
+    const [seen] = await clock.run(examine([{ namespace }], 30_000, deps));
+    const names = seen?.snapshot.unread.map(({ what }) => what);
+    expect(names?.filter((what) => what.startsWith('Deployments'))).toEqual(told);
+  },
+);
+
+test.each([
   [103, 'more nodes of overdue pods', 'only 100 are read in one run'],
   [2_001, 'more pods in namespace a', 'only the first 2000 are read'],
 ])('what a limit leaves out is reported as not inspected: %d pods', async (many, what, reason) => {
