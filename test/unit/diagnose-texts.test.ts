@@ -4,13 +4,14 @@ import { shortQuote } from '../../src/base/text.ts';
 import { actorsOf } from '../../src/diagnose/actors.ts';
 import { podRemedies } from '../../src/diagnose/commands.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
+import { foresee } from '../../src/forecast/predict.ts';
 import { podFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, FindingCode } from '../../src/model/finding.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { type Change, drop, heldIn, listed, told } from './changes.ts';
-import { readRecordedLook } from './recorded-looks.ts';
+import { readRecordedLook, rewound } from './recorded-looks.ts';
 import { contentOf, typeOf } from './snapshots.ts';
 
 /** What a held object, an Event about it or the answer to its controller says, in a recorded hang. */
@@ -123,6 +124,19 @@ test.each([
   });
   expect(said).toMatch(/does not respond as expected$/);
   expect(quote).toBeUndefined();
+});
+
+test('of an API that will stop responding, nothing is quoted that says how well it is now', () => {
+  const now = rewound(readRecordedLook('api-untrusted'));
+  for (const api of listed(now, 'apiServices')) {
+    if (api.service === undefined) continue;
+    api.service.namespace = now.namespace.name;
+    const passed = { status: 'True', reason: 'Passed', message: 'all checks passed' };
+    if (api.available) Object.assign(api.available, passed);
+  }
+  const { findings } = foresee(now, false);
+  const { message } = findings.find(({ code }) => code === 'apiservice-unavailable') as Finding;
+  expect(message).toMatch(/^will stop responding: .* would be deleted with it$/);
 });
 
 test('the fix for a backend depends on the fault of the call', () =>

@@ -229,7 +229,7 @@ const ABSENT =
 function absentHere(context: Context, held: Held, error: ContentError): string | undefined {
   const { name: here } = context.now.namespace;
   if (error.kind === 'not-found') return namedAbsent(context, held, error);
-  if (!['other', 'unavailable', 'timeout'].includes(error.kind)) return undefined;
+  if (error.kind !== 'other' && error.kind !== 'unavailable') return undefined;
   const [address] = serviceAddresses(error.text).filter((one) => one.endsWith(`.${here}`));
   if (address && isEmpty(context, { group: '', resource: 'services' }))
     return `Service ${address.split('.')[0]}`;

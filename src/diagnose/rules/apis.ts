@@ -62,8 +62,8 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
   }
   const failure = isDown ? failureOf(api) : 'other';
   const answers = failure === 'error-status';
-  const isQuoted = isDown && available?.message && (answers || failure === 'other');
-  const quote = isQuoted ? shortQuote(available.message) : undefined;
+  const reason = available?.status === 'True' ? '' : available?.message;
+  const quote = reason && (answers || failure === 'other') ? shortQuote(reason) : undefined;
   const does = isGoing ? 'will stop responding' : answers ? 'is not available' : 'does not respond';
   const state = isDown ? does : 'cannot be discovered, although its condition Available is True';
   const condition =
