@@ -442,6 +442,10 @@ const ROWS: Record<string, Row> = {
     }),
     is: 'owner-failing memcached-system',
   },
+  'a controller that is called a webhook, and writes under its name': {
+    ...{ in: 'everyday-client-go-asleep', is: 'owner-scaled-to-zero' },
+    spelled: (text) => text.replaceAll('dns-zone-controller', 'dns-zone-webhook'),
+  },
   'an operator for webhooks': {
     ...{ in: 'everyday-josdk-v4-asleep', is: 'owner-scaled-to-zero' },
     spelled: (text) => text.replaceAll('"webpage-operator"', '"webpage-webhook-operator"'),

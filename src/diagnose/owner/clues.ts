@@ -331,7 +331,9 @@ const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
 /** Static pods add their node to the name, and copies of a well-known workload their namespace (`cnrm-controller-manager-preview`). */
 function isCalled(held: Held, actor: Actor, program: string): boolean {
-  const isCopied = isStatic(actor) || (/-.+-/.test(program) && isKnownWorkload(held, program));
+  const isCopied =
+    isStatic(actor) ||
+    (/-.+-/.test(program) && isKnownWorkload(held, program) && !WEBHOOK.test(actor.name));
   return hasWorkloadName(actor, program) || (isCopied && actor.name.startsWith(`${program}-`));
 }
 
@@ -340,8 +342,8 @@ function isWriter({ held, program }: OwnerQuestion, candidate: Suspect) {
   const { actor, account, lost } = candidate;
   const mayBe = actor?.isGone || mayChange(candidate) || lost !== undefined;
   const isIt = actor
-    ? !WEBHOOK.test(actor.name) &&
-      (isCalled(held, actor, program) || (mayBe && runsProgram(actor, program)))
+    ? isCalled(held, actor, program) ||
+      (mayBe && !WEBHOOK.test(actor.name) && runsProgram(actor, program))
     : isSameName(account?.name ?? '', program);
   return program !== '' && isIt ? `field manager "${program}"` : undefined;
 }
