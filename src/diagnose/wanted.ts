@@ -72,12 +72,16 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
 }
 
 /** Returns what is needed whatever the content is, so that it can be read at the same time. */
-export function wantedAnyway({ forecast, namespace }: Snapshot, before?: Snapshot): Wanted {
+export function wantedAnyway(
+  namespace: Snapshot['namespace'],
+  before: Snapshot | undefined,
+  isForecast: boolean,
+): Wanted {
   const { finalizersRemaining } = namespaceConditions(namespace.conditions);
   const others = finalizersRemaining.filter(({ finalizer }) => !PROTECTION.test(finalizer));
   const here = { namespace: namespace.name, sources: OWNER_SOURCES.here };
   return gather([
-    forecast === undefined ? {} : { cluster: FOR_FORECAST },
+    isForecast ? { cluster: FOR_FORECAST } : {},
     // Beside an earlier snapshot they may turn out to be deleted one by one: then no owner is looked for.
     before || others.length === 0 ? {} : { cluster: [...FOR_OWNERS], places: [here] },
   ]);

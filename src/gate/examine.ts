@@ -42,7 +42,7 @@ export async function examine(
   const within = (ms: number): AbortSignal =>
     AbortSignal.any([deps.signal, AbortSignal.timeout(Math.max(1, Math.ceil(ms)))]);
   const byName = new Map(namespaces.map((one) => [one.namespace.name, one]));
-  /** Adds what was known before these reads, and returns the snapshot to compare with. */
+  /** Adds to a snapshot, once its content was read, what was known before, and returns the snapshot to compare with. */
   const complete = (snapshot: Snapshot): Snapshot | undefined => {
     const { name } = snapshot.namespace;
     const { baseline, before } = byName.get(name) as Examined;
@@ -64,7 +64,8 @@ export async function examine(
       return wantedFor(predict(snapshot), before);
     },
     { ...deps, signal: within(limitMs) },
-    (snapshot) => wantedAnyway(snapshot, complete(snapshot)),
+    ({ namespace }) =>
+      wantedAnyway(namespace, byName.get(namespace.name)?.before, ahead !== undefined),
   );
   const explain = (snapshot: Snapshot): Diagnosis => {
     const before = complete(snapshot);

@@ -82,6 +82,19 @@ test.each([
   },
 );
 
+test('a forecast knows the nodes of the pods that were read: a lost one would hold the namespace', async () => {
+  const { clock, cluster, cancel } = stage();
+  cluster.namespace('a', { active: true });
+  cluster.object(PODS, 'a', 'x', {}, { spec: { nodeName: 'n1' }, status: { phase: 'Running' } });
+  const lost = { type: 'Ready', status: 'Unknown', lastTransitionTime: '2020-01-01T00:00:00Z' };
+  cluster.put('/api/v1/nodes/n1', { metadata: { name: 'n1' }, status: { conditions: [lost] } });
+  const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
+  const deps = { api: cluster, clock, signal: cancel.signal };
+  const ahead = { isPodsFirst: true };
+  const [seen] = await clock.run(examine([{ namespace }], 30_000, deps, ahead));
+  expect(seen?.diagnosis.findings.map(({ code }) => code)).toContain('pod-node-unavailable');
+});
+
 test.each([
   ['who holds nothing after all is not asked for', false, false, []],
   ['who holds it is', true, false, ['Deployments of the cluster']],
