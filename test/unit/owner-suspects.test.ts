@@ -492,6 +492,14 @@ const ROWS: Record<string, Row> = {
     ...{ in: GONE, is: 'owner-missing', never: 'promtail' },
     change: feed({ name: 'promtail' }, undefined, { name: 'promtail', bound: ['logs'] }),
   },
+  'a workload with a binding to a role that is gone, in a namespace with a name like that of the type':
+    {
+      ...{ in: GONE, is: 'owner-missing', never: 'promtail' },
+      change: (now) => {
+        listed(now, 'deployments').push(deployment('cache', 'promtail'));
+        listed(now, 'clusterRoleBindings').push(binding('logs', [account('cache', 'promtail')]));
+      },
+    },
   'another program of kopf, with a binding to a role that is gone, beside the operator': {
     ...{ in: 'everyday-kopf-silent', is: 'owner-running preview-operator' },
     change: feed(KOPF, undefined, { name: 'chatops', bound: ['chat'] }),

@@ -428,10 +428,10 @@ function lostRight(context: Context, held: Held) {
     if (role !== undefined) return onType(`ClusterRole ${role} is bound to nobody`);
     // Of that role nobody knows the type: names have to tell, and who works for another one has not lost this right.
     const gone = rights.worksElsewhere ? undefined : roleGone(context, account);
+    if (gone === undefined) return undefined;
     const text = `ClusterRole ${gone}, which is bound to it, does not exist`;
-    return gone === undefined
-      ? undefined
-      : { text, isOnType: isNamedAfterType(held, `${namespace}/${name}`) };
+    const isItsOwn = CONTROLLER.test(name) || isRoleOf(gone, actor);
+    return { text, isOnType: isNamedAfterType(held, isItsOwn ? `${namespace}/${name}` : name) };
   };
 }
 
