@@ -1,5 +1,5 @@
 import { escapeForRegExp } from '../base/text.ts';
-import { groupOf, isBuiltIn, isKind } from '../model/facts/metadata.ts';
+import { groupOf, isBuiltIn } from '../model/facts/metadata.ts';
 import { itemsIn, type Read, valueIn } from '../model/read.ts';
 import { type ObjectFacts, partnerKey, type Reference, type Wanted } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
@@ -297,4 +297,9 @@ export function unreadPartner(context: Context, held: Held): string | undefined 
   if (cut !== undefined) return `names ${cut.type.kind} ${cut.name}`;
   const own = held.objects.map(({ uid }) => details[uid]);
   return own.length > 0 && own.every(isCut) ? 'has a status' : undefined;
+}
+
+/** Reports whether a reference means the kind: `vpcRef`, whose key is all that says it, means a VPC. */
+function isKind(type: { kind: string }, kind: string): boolean {
+  return type.kind.toLowerCase() === kind.toLowerCase();
 }

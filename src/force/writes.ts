@@ -102,8 +102,7 @@ export function writeOf({ plan }: Writing, action: ForceAction, target: Target):
       return deleteRequest(path, { gracePeriodSeconds: 0, preconditions });
     }
     case 'namespace-finalizer': {
-      // The label that permits it may be removed between the last read and the write; a whole version would be refused by
-      // any other write, and the status of a terminating namespace is written all the time.
+      // The label that permits it may be removed between read and write; the version changes with each status of the namespace.
       const { key = '', value } = plan.policy.label ?? {};
       const pointer = `/metadata/labels/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
       const tests = value === undefined ? [] : [{ op: 'test', path: pointer, value }];

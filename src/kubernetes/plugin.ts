@@ -136,10 +136,7 @@ function maskSettings(message: string, exec: JsonObject, env: Session['env']): s
 function killTree(child: ChildProcess): void {
   if (child.pid === undefined) return;
   if (process.platform === 'win32')
-    spawn('taskkill', ['/pid', String(child.pid), '/t', '/f'], { stdio: 'ignore' }).on(
-      'error',
-      () => child.kill(),
-    );
+    spawn('taskkill', ['/pid', `${child.pid}`, '/t', '/f']).on('error', () => child.kill());
   else
     try {
       process.kill(-child.pid, 'SIGKILL');

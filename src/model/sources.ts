@@ -21,7 +21,6 @@ export interface Source<T> {
   parse: (item: JsonObject) => T | T[];
   metadataOnly?: boolean;
   fieldSelector?: string;
-  labelSelector?: string;
   limit?: number;
   maxItems: number;
   /** Whether only some clusters serve the type. If discovery does not know it, there is nothing to read. */

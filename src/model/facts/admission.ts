@@ -53,7 +53,6 @@ export function webhookFacts(kind: string) {
 const expression = at.text('expression');
 const policy = shape({
   ...NAME,
-  failurePolicy: at.text('spec.failurePolicy', 'Fail'),
   rules: at.each('spec.matchConstraints.resourceRules', matchRule),
   namespaceSelector: at.selector('spec.matchConstraints.namespaceSelector'),
   objectSelector: at.selector('spec.matchConstraints.objectSelector'),

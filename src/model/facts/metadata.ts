@@ -243,8 +243,3 @@ export function removalPatch(
     ...indexes.toReversed().map((index) => ({ op: 'remove', path: path(index) })),
   ];
 }
-
-/** Reports whether a reference means the kind: `vpcRef`, whose key is all that says it, means a VPC. */
-export function isKind(type: { kind: string }, kind: string): boolean {
-  return type.kind.toLowerCase() === kind.toLowerCase();
-}
