@@ -36,6 +36,13 @@ export function isCore({ id }: Scenario): boolean {
   return IDS.has(id);
 }
 
+/** Forecasts of recordings judge all codes: live, some show that the recordings are still true. */
+const FORESEEN = new Set(['S3', 'S4', 'S7', 'S15', 'S21', 'S28']);
+
+export function isCoreForecast({ id }: Scenario): boolean {
+  return FORESEEN.has(id);
+}
+
 /** `SCENARIO_PART=2/6`: the second of six parts, so that a run that was stopped goes on where it was. */
 export function ofThisPart(
   scenarios: readonly Scenario[],

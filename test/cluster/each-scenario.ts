@@ -7,11 +7,17 @@ import type { Scenario } from './scenario.ts';
 type InCluster = <T>(work: (cluster: Cluster) => Promise<T>) => Promise<T>;
 type Judge = (scenario: Scenario, inCluster: InCluster) => Promise<string[]>;
 
+interface Options {
+  inTurn?: boolean;
+  skipped?: string | undefined;
+  isInCore?: (scenario: Scenario) => boolean;
+}
+
 /** Declares tests, each with a cluster to itself; `judge` returns what is wrong. What is skipped says why in its title. */
 export function eachScenario(
   scenarios: readonly Scenario[],
   judge: Judge,
-  { inTurn = false, skipped }: { inTurn?: boolean; skipped?: string | undefined } = {},
+  { inTurn = false, skipped, isInCore = isCore }: Options = {},
 ): void {
   beforeAll(theBundle);
   afterAll(dropBundle);
@@ -21,7 +27,7 @@ export function eachScenario(
     for (const scenario of scenarios) {
       const { id, needs = '', own } = scenario;
       const title = `${id}: ${scenario.title}`;
-      const tags = [isCore(scenario) ? 'core' : '', needs].filter(Boolean);
+      const tags = [isInCore(scenario) ? 'core' : '', needs].filter(Boolean);
       const reason = skipped ?? skipReason(scenario);
       if (reason !== undefined) test.skip(`${title} (skipped: ${reason})`, { tags });
       else {

@@ -3,7 +3,7 @@ import type { ReportNamespace } from '../../src/report/report-json.ts';
 import { endOf, mutationsBy } from './audit.ts';
 import { type Cluster, foreignKubeconfig } from './clusters.ts';
 import { findingText } from './compare.ts';
-import { ofThisPart } from './core.ts';
+import { isCoreForecast, ofThisPart } from './core.ts';
 import { eachScenario } from './each-scenario.ts';
 import { runGate } from './run-gate.ts';
 import { askAndSettle, LIMIT_MS, TIMEOUT, worldOf } from './run-scenario.ts';
@@ -31,8 +31,10 @@ const FAILS_LATER = new Set([
 const isForeseeable = ({ id, delete: asked, needs, own }: Scenario): boolean =>
   asked !== false && !needs && !(id in UNSEEN) && (foreignKubeconfig() === undefined || !own);
 
-eachScenario(ofThisPart(SCENARIOS.filter(isForeseeable)), (scenario, inCluster) =>
-  inCluster((cluster) => live(scenario, cluster)),
+eachScenario(
+  ofThisPart(SCENARIOS.filter(isForeseeable)),
+  (scenario, inCluster) => inCluster((cluster) => live(scenario, cluster)),
+  { isInCore: isCoreForecast },
 );
 
 async function live(scenario: Scenario, cluster: Cluster): Promise<string[]> {
