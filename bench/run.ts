@@ -98,6 +98,8 @@ async function measureOnCluster(options: Options, tools: Tools, results: Parts):
       // With the default of 1, the namespace controller's delete of 100,000 objects never comes to an end
       // within the 60 s of a request, and the namespace never to its conditions.
       '--delete-collection-workers=32',
+      // Off in the tests; one part measures what it refuses.
+      '--enable-priority-and-fairness=true',
     ],
     say,
   });
