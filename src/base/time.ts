@@ -61,4 +61,10 @@ export function formatDuration(ms: number): string {
   return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
 }
 
+export const DAY_MS = 24 * 3_600_000;
+
+export function formatAge(ms: number): string {
+  return ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : formatDuration(ms);
+}
+
 export const formatClock = (ms: number): string => sixtieths(secondsOf(ms)).join(':');

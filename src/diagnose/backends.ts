@@ -130,7 +130,10 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
     : `a server that ${SAYS[failure ?? 'other']}`;
   const end = withRole('now', { text: upperFirst(text), ...how });
   const remedies = backend?.isLost
-    ? preventionRemedies(context, `${text} before the namespace that serves it`, how, [end, ...or])
+    ? preventionRemedies(context, `${text} before you delete the namespace that serves it`, how, [
+        end,
+        ...or,
+      ])
     : backend?.isLeftOver && !changesObjects
       ? [end, ...or]
       : [

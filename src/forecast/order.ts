@@ -131,7 +131,9 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
     .find(({ namespace }) => willBeDeleted(context, namespace));
   const actor = inside ?? owner?.actor;
   const idle =
-    actor === undefined || isAlive(actor) ? '' : ', and is not running: it has to be started first';
+    actor === undefined || isAlive(actor)
+      ? ''
+      : ', and is not running, so it has to be started first';
   if (inside !== undefined) {
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${idle}`;
   }

@@ -236,7 +236,7 @@ function removalOf({ kind, name }: LeftBehind): Action[] {
 }
 
 function basisLine({ objectsWithFinalizers, owners }: NonNullable<NamespaceView['basis']>): Block {
-  const who = owners.length === 0 ? '' : `, expected to be removed by ${listExact(owners, 3)}`;
+  const who = owners.length === 0 ? '' : `; expected to remove finalizers: ${listExact(owners, 3)}`;
   const rests = `${counted(objectsWithFinalizers, 'object')} with finalizers${who}`;
   return line(`This forecast rests on ${rests}.`);
 }

@@ -106,10 +106,11 @@ function grouped(actions: readonly RoleAction[], isForecast: boolean): Remedies[
 export function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
   if (order.length === 0) return [];
   const steps = order.map(({ why, command, isByHand }) => {
-    const what = `Delete these objects${isByHand ? ' yourself' : ''}`;
-    const text = `${what}, and wait until they are deleted (${diagnosed(why)})`;
+    const yourself = isByHand ? ' yourself' : '';
+    const text = `Delete these objects${yourself}, and wait until they are deleted, because ${diagnosed(why)}`;
     return { text, commands: new Set([command]) };
   });
-  const then = `Then delete the namespace. ${literal('delete: ordered')} does all that is not yours`;
+  const but = order.some(({ isByHand }) => isByHand) ? ', except what you delete yourself' : '';
+  const then = `Then delete the namespace (${literal('delete: ordered')} does all of this${but})`;
   return [...steps, { text: then, commands: new Set([`kubectl delete namespace ${name}`]) }];
 }

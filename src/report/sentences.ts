@@ -1,4 +1,4 @@
-import { formatDuration } from '../base/time.ts';
+import { DAY_MS, formatAge, formatDuration } from '../base/time.ts';
 import { type Finding, type FindingCode, findingsOf, type Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
@@ -163,7 +163,7 @@ export function attributionOf([{ namespace, finding }]: Cause): Words {
   if (scope === 'cluster') {
     const ask = code === 'owner-running' ? 'If it does not end by itself, ask' : 'Ask';
     const isOpen = code === 'owner-missing' && certainty !== 'proven';
-    const unless = isOpen ? ', unless its controller ran there' : '';
+    const unless = isOpen ? ', unless the controller ran in it' : '';
     return `${bold(`${ask} your platform team:`)} the cause lies outside of the namespace${unless}.`;
   }
   // The finding itself says that the owner is unknown.
@@ -242,7 +242,6 @@ export function clusterWords(run: RunResult): Words {
 }
 
 const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;
-const DAY_MS = 24 * 3_600_000;
 
 /** Converts "2026-03-02T10:00:11Z" to "10:00:11 UTC (4m 51s ago)", counted from the end of the run. */
 export function withAges(text: string, nowIso: string): string {
@@ -255,10 +254,6 @@ export function withAges(text: string, nowIso: string): string {
     if (Math.abs(age) < 1_000) return clock;
     return `${clock} (${age < 0 ? `in ${formatAge(-age)}` : `${formatAge(age)} ago`})`;
   });
-}
-
-export function formatAge(ms: number): string {
-  return ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : formatDuration(ms);
 }
 
 export function clockTime(iso: string): string {

@@ -72,7 +72,7 @@ function withoutCause(namespace: NamespaceResult): Situation | undefined {
   }
   if (isOpenOnly(diagnosis)) {
     const open = `may hang: it is not known ${first.what}: `;
-    const text = 'Look at what the question names; for sure, only the deletion itself answers it';
+    const text = 'Look at what the question names; only the deletion itself answers it for certain';
     return ['an open question', open, { text }, first.reason];
   }
   const text = 'Allow the gate to read the rest: add the permissions below to its role';

@@ -1,6 +1,6 @@
 import { dump } from 'js-yaml';
 import { redactDeep } from '../base/redact.ts';
-import { formatDuration } from '../base/time.ts';
+import { formatAge, formatDuration } from '../base/time.ts';
 import {
   type Diagnosis,
   FINDING_CODES,
@@ -26,7 +26,6 @@ import {
   chainClauses,
   continuationWords,
   findingSubject,
-  formatAge,
   isAboutHome,
   linkWords,
   messageWords,

@@ -79,7 +79,7 @@ describe.skipIf(foreignKubeconfig() !== undefined)('rbac/forecast.yaml', () => {
       expect(result?.diagnosis?.notInspected).toContainEqual({
         what: 'whether admission lets configmaps be deleted',
         reason: expect.stringMatching(
-          /; asked is policy undecided, bound by undecided: rbac\/forecast\.yaml lets/,
+          /; asked is policy undecided \(binding undecided\): rbac\/forecast\.yaml lets/,
         ),
       });
     } finally {

@@ -346,7 +346,7 @@ test('a condition that was False before the deletion is quoted, with its age', (
     failedAt(now, new Date(deletedAt - 5_000).toISOString(), 'the licence has expired');
   });
   expect(message).toMatch(
-    /runs\. Status condition Ready=False .* has said since 10 s before the deletion: .*the licence has expired$/,
+    /runs\. Status condition Ready=False .* has said since before the deletion \(10 s earlier\): .*the licence has expired$/,
   );
 });
 

@@ -143,7 +143,7 @@ test.each([
   ['s3.aws.m.upbound.io', MANAGED, true, 'managementPolicies', 'deletionPolicy'],
   ['s3.aws.upbound.io', MANAGED, false, 'deletionPolicy', 'managementPolicies'],
 ])(
-  'where a product has a setting for it, the object of %s is deleted without what it stands for',
+  'where a product has a setting for it, the object of %s is deleted and what it stands for is kept',
   (...row) => {
     const [group, finalizer, namespaced, has, lacks] = row;
     const objects = ['db', 'cache'].map((name) => objectFacts(WIDGETS, name, {}));
@@ -155,7 +155,7 @@ test.each([
     expect(first?.command).toContain(has);
     expect(first?.command).not.toContain(lacks);
     expect(first?.command).not.toContain('Delete');
-    expect(first?.text).toContain('db, cache (the first 2 of 5) without what they stand for');
+    expect(first?.text).toMatch(/delete only Widget db, cache \(the first 2 of 5\)$/);
     expect(first?.risk).toMatch(/resource.* stays/);
     expect(escapeRemedies(HELD)).toEqual([]);
   },

@@ -30,7 +30,7 @@ export type Operation = AdmissionRequest['operation'];
 
 /** A webhook, or a policy with one of its bindings. */
 export interface Guard {
-  /** "policy keep, bound by keep". */
+  /** "policy keep (binding keep)". */
   text: string;
   /** The configuration of the webhook, or the policy. */
   source: Pick<PolicyFacts, 'kind' | 'name'>;
@@ -56,7 +56,7 @@ export const everyGuard = remember((context: Context): Guard[] => {
     bindings
       .filter((binding) => binding.policy === policy.name)
       .map((binding): Guard => {
-        const text = `policy ${policy.name}, bound by ${binding.name}`;
+        const text = `policy ${policy.name} (binding ${binding.name})`;
         return { text, source: policy, own: policy, policy, binding };
       }),
   );

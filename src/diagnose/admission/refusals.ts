@@ -228,7 +228,11 @@ function exemption(
   const merge = JSON.stringify({ spec: { matchResources: { namespaceSelector: selector } } });
   const target = objectArgs({ kind: `${source?.kind}Binding`, name });
   const command = kubectl('patch', ...target, '--type=merge', '-p', merge);
-  return { text: `Exempt this namespace from binding ${name}`, command, risk };
+  return {
+    text: `Exempt this namespace from ${source?.kind} ${source?.name} (binding ${name})`,
+    command,
+    risk,
+  };
 }
 
 /** A refusal of a change to a field that may not be changed; the removal of a finalizer changes no such field. */

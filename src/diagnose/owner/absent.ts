@@ -70,7 +70,7 @@ export function missingOwner(
     ? `it most likely ran as ${who}, which ${fate}`
     : program
       ? `"${program}" set it, and nothing of that name runs here`
-      : (belonging(held) ?? 'no workload may change objects of its type but general tools');
+      : (belonging(held) ?? 'only general tools may change objects of its type');
   const nobody =
     who && isHere
       ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
@@ -79,7 +79,7 @@ export function missingOwner(
   const { definitions } = context.now.cluster;
   const isDefined = itemsIn(definitions).some(({ name }) => name === typeName(type));
   // What is likely about a workload that was deleted is that it was the controller.
-  const role = certainty === 'proven' ? '' : 'most likely was its controller, and ';
+  const role = certainty === 'proven' ? '' : 'most likely was its controller; it ';
   const about = gone
     ? {
         subject: subjectOf(gone),
@@ -201,7 +201,7 @@ export function unknownOwner(
 
 function belonging(held: Held): string | undefined {
   const known = knownFinalizer(held);
-  return known && `it belongs to ${productName(known) ?? known.owner}`;
+  return known && `usually it is ${productName(known) ?? known.owner}`;
 }
 
 const MAX_STEPS = 3;

@@ -170,7 +170,7 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
   const { subject, type } = held;
   const { kind, name, namespace } = subject;
   if (type === NAMESPACE_TYPE) return [];
-  const end = `before ${before} and the namespace`;
+  const end = `before ${before ? `${before} and ` : ''}the namespace`;
   if (!isInside(context, namespace)) {
     // Its controller deletes it when what leads to it is deleted.
     return preventionRemedies(context, `delete what uses ${kind} ${name} ${end}`);
@@ -247,7 +247,7 @@ export function escapeRemedies(held: Held): Remedy[] {
   const target = [...nameArgs(typeName(type), ...names), ...namespaceArgs(subject.namespace)];
   return [
     withRole('or', {
-      text: `Let ${productName(known) ?? 'its controller'} delete ${text} without what ${names.length > 1 ? 'they stand' : 'it stands'} for`,
+      text: `Let ${productName(known) ?? 'its controller'} delete only ${text}`,
       command: kubectl('patch', ...target, '--type=merge', '-p', patch),
       risk: withoutPeriod(leaves),
     }),

@@ -1,5 +1,5 @@
 import { listNames, shortQuote, upperFirst } from '../../base/text.ts';
-import { formatDuration } from '../../base/time.ts';
+import { formatAge } from '../../base/time.ts';
 import { POD_TYPE, typeName } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { FindingCode, Remedy, Subject } from '../../model/finding.ts';
@@ -352,14 +352,15 @@ function mayBeKept(owner: Signs): Found | undefined {
   const textsOf = (...kinds: string[]): string[] =>
     needs.flatMap(({ kind, text }) => (kinds.includes(kind) ? [text] : []));
   const again = textsOf('absent').map((what) => `Create ${what} again, as it was`);
-  const taken = listNames(textsOf('object', 'create'));
+  const objects = listNames(textsOf('object'));
+  const taken = objects !== '' || textsOf('create').length > 0;
   const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   return {
     says: `runs; ${first}`,
     remedies: [
       ...[...again, ...(taken ? [] : [find])].map((text) => fixRemedy(text)),
       ...log,
-      ...(taken ? orderRemedies(context, held, taken) : []),
+      ...(taken ? orderRemedies(context, held, objects) : []),
       ...(needs.length > 0 ? removal : []),
     ],
     ...(needs.length === 0 && !isAhead && { code: 'owner-running' }),
@@ -368,7 +369,7 @@ function mayBeKept(owner: Signs): Found | undefined {
     // The words of another program with which it ends.
     quote: /(?<= says(?: in its status)?: ).*$/s.exec(first)?.[0],
     scope: taken && !isAhead ? 'namespace' : common.scope,
-    waitsForNamespace: isAhead && taken !== '',
+    waitsForNamespace: isAhead && taken,
   };
 }
 
@@ -448,18 +449,20 @@ function showsNoReason(owner: Signs): Found | undefined {
   const text = (said ?? line ?? last)?.text;
   const quote = text && shortQuote(text);
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
-  const ago = age >= 0 ? `${formatDuration(age)} before` : 'before';
+  const earlier = age >= 0 ? ` (${formatAge(age)} earlier)` : '';
   const by = said
     ? `${what} says`
     : line
       ? 'Its log says'
-      : `${upperFirst(last?.source ?? '')} has said since ${ago} the deletion`;
+      : `${upperFirst(last?.source ?? '')} has said since before the deletion${earlier}`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
     ? ', and the newest lines of its log'
     : '; its log was not read';
   return {
-    says: quote ? `runs. ${by}: ${quote}` : 'runs, but nothing that was read shows why',
+    says: quote
+      ? `runs. ${by}: ${quote}`
+      : 'runs, but nothing that was read shows why the finalizer stays',
     remedies:
       said && !GOES_ON.test(said.text)
         ? [...log, sayingRemedy(`the status of ${nameOf(said.object)}`)]

@@ -151,7 +151,7 @@ export function refusalOfContent(context: Context, error: AdmissionError): RuleR
   const { type = POD_TYPE, sample } = suspectTypes(context)[0] ?? {};
   const object = sample ?? { namespace: context.now.namespace.name, labels: {} };
   const request = realRequest(context, 'DELETE', type, object);
-  return refusalResult(context, error, request, 'DELETE of its content');
+  return refusalResult(context, error, request, "DELETE of the namespace's content");
 }
 
 /** Returns types with objects that an error without a name can be about. An extension API comes first: its backend has texts of its own. */
