@@ -127,7 +127,7 @@ export function refusalsOf(
     ],
     [
       label !== undefined && labels[label.key] !== label.value,
-      `force-label asks for ${label?.key}=${label?.value}, and it has ${label?.key}=${labels[label?.key ?? ''] ?? '(no such label)'}`,
+      `force-label asks for ${label?.key}=${label?.value}, and in the namespace it is ${labels[label?.key ?? ''] ?? 'not set'}`,
     ],
   ];
   return rules.filter(([applies]) => applies).map(([, reason]) => reason);
@@ -173,13 +173,13 @@ function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
   const said = causes.map(({ subject: { kind, namespace, name }, message }) => {
     return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name} ${message}`;
   });
-  return listNames(said, 2) || 'nothing that the diagnosis found';
+  return listNames(said, 2) || 'the diagnosis found no reason';
 }
 
 /** Only a person's decision removes a finalizer: its name, written out in full. */
 function notNamed({ policy }: PlanInput, finalizer: string, known: string): string | undefined {
   if (policy.finalizers.includes(finalizer)) return undefined;
-  return `force-finalizers does not allow it; it waits for ${known}; to remove it, add to force-finalizers: ${finalizer}`;
+  return `force-finalizers does not allow it (why it stays: ${known}); to remove it, add to force-finalizers: ${finalizer}`;
 }
 
 /** By node: overdue pods may be deleted without their kubelet only if the node is lost. */
@@ -265,7 +265,7 @@ export function renderPlan({ actions, policy, namespace, refused }: ForcePlan): 
     const text = finalizer === '' ? `delete ${target} with grace period 0` : removal;
     return [
       `  ${index + 1}. ${text}${mode === 'plan' ? ` [force-finalize: ${needs}]` : ''}`,
-      ...(known ? [`     it waits for: ${known}`] : []),
+      ...(known ? [`     why it stays: ${known}`] : []),
       ...(leaves ? [`     may be left behind: ${leaves}`] : []),
     ];
   });

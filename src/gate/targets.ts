@@ -28,7 +28,7 @@ export async function findTargets(
     return { name, first: got.value };
   });
   if (inputs.terminating !== undefined && selected.length === 0)
-    log.notice(`${describedSelection(inputs)} were not found: there is nothing to do`);
+    log.notice(`found no ${describedSelection(inputs)}: there is nothing to do`);
   const all = [...named, ...selected.map((first) => ({ name: first.name, first }))];
   const targets = all.slice(0, MAX_TARGETS);
   if (targets.length === all.length) return { targets, leftOut: [] };
@@ -77,7 +77,7 @@ async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
 function describedSelection({ selector, terminating }: Inputs): string {
   const labels = selector && ` with the labels "${selector}"`;
   const least = terminating?.forMs && ` for at least ${formatDuration(terminating.forMs)}`;
-  const age = terminating && ` that have been terminating${least || ''}`;
+  const age = terminating && ` that ${least ? `have been terminating${least}` : 'are terminating'}`;
   return `namespaces${labels}${age ?? ''}`;
 }
 
@@ -110,6 +110,6 @@ function cannotStartError(
   const unreachable = kind === 'timeout' ? 'kube-timeout' : 'kube-unreachable';
   const [code, hint] = ADVICE[kind] ?? [unreachable, UNREACHABLE];
   const none = `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`;
-  const advice = kind === 'unauthorized' && isAnonymous ? none : hint;
+  const advice = isAnonymous && ['unauthorized', 'forbidden'].includes(kind) ? none : hint;
   return new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, advice);
 }

@@ -55,7 +55,7 @@ export function findAccess(search: Search): Access {
   if (mayBePod) tried.push('KUBECONFIG is not set', 'no service account of a pod was found');
   throw configError(
     `found no cluster to talk to: ${tried.join(', ')}`,
-    'Give the path of a kubeconfig (input "kubeconfig" or --kubeconfig), or set KUBECONFIG',
+    'Give the path of a kubeconfig (input "kubeconfig" or --kubeconfig), or set KUBECONFIG. If a step writes the file from a secret, check that the secret is set',
   );
 }
 

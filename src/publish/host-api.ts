@@ -114,9 +114,9 @@ export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
     // The client's own errors about an answer contain no request.
     return error instanceof Error && 'request' in error
       ? { message: brief(describeError(error)), retryMs: RETRY_PAUSE_MS }
-      : { message: 'the answer is not what such a host gives' };
+      : { message: 'the answer is not that of a GitHub API' };
   }
-  const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON of such a host';
+  const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON';
   return {
     status,
     message: `${status} ${brief(said)}`,

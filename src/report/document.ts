@@ -182,7 +182,7 @@ function forcedBlocks({ deletions = [], forced, name }: NamespaceView, detail: D
   const title = `${what} in ${literal(name)}`;
   const left = `Left behind by forcing (${counted(orphans.length, 'object')})`;
   return [
-    ...listOf(`Deleted first in ${literal(name)}`, deletions, rows, (one) => {
+    ...listOf(`Deletions requested first in ${literal(name)}`, deletions, rows, (one) => {
       const where = `${literal(one.apiVersion)}, UID ${literal(one.uid)}`;
       return `${objectName(one)}, ${where}: ${diagnosed(one.result)}`;
     }),

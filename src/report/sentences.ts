@@ -223,7 +223,7 @@ function openQuestion({ diagnosis, name: home }: NamespaceResult, now: string): 
   if (first === undefined) return 'not everything that it depends on is known';
   return first.finalizer === undefined
     ? `${subjectWords(first.subject, home)} ${messageWords(first, { home, now })}`
-    : `it is open whether anybody removes finalizer ${literal(first.finalizer)}`;
+    : `it is not known whether a controller removes finalizer ${literal(first.finalizer)}`;
 }
 
 /** How long ago the deletion was requested, in ms. */

@@ -212,7 +212,7 @@ describe('objects', () => {
     // Those that were under way.
     expect(cluster.writes.length).toBeLessThanOrEqual(20 + 8);
     expect(results(one).join()).toContain(
-      'force-label asks for ephemeral=true, and it has ephemeral=(no such label)',
+      'force-label asks for ephemeral=true, and in the namespace it is not set',
     );
   });
 

@@ -104,7 +104,7 @@ export function forced(): NamespaceResult {
         {
           target: 'Gadget g1',
           reason:
-            'force-finalizers does not allow it; to remove it, add to force-finalizers: gadgets.example.com/release',
+            'force-finalizers does not allow it (why it stays: the diagnosis found no reason); to remove it, add to force-finalizers: gadgets.example.com/release',
         },
       ],
     },

@@ -71,10 +71,10 @@ const refusals = ({ refused }: ForcePlan): string[] =>
 
 const WIDGET = `widgets.example.com/db ${FINALIZER}`;
 describe('a finalizer', () => {
-  test('is removed if it is written out in full; the plan says what it waits for', async () => {
+  test('is removed if it is written out in full; the plan says why it stays', async () => {
     const planned = await plan(held(), { policy: { finalizers: [FINALIZER] } });
     expect(freed(planned)).toContain(WIDGET);
-    expect(renderPlan(planned).join('\n')).toMatch(/it waits for: .*widget-operator/);
+    expect(renderPlan(planned).join('\n')).toMatch(/why it stays: .*widget-operator/);
   });
 
   test.each(['*', '*.example.com/*', `${FINALIZER}*`, 'other.example.org/*'])(
@@ -143,18 +143,22 @@ describe('finalizers that even the exact name does not match', () => {
     ['no pattern at all', { namespaces: [] }, /force-namespaces \(empty\)/],
     ['a pattern for others', { namespaces: ['staging-*'] }, /does not match its name/],
     ['a pattern that says nothing', { namespaces: ['**'] }, /allows every namespace/],
-    ['a label that it lacks', { label: { key: 'a', value: 'b' } }, /it has a=\(no such label\)/],
+    [
+      'a label that it lacks',
+      { label: { key: 'a', value: 'b' } },
+      /in the namespace it is not set/,
+    ],
     [
       'another value of the label',
       { label: { key: 'ephemeral', value: 'yes' } },
-      /it has ephemeral=true/,
+      /in the namespace it is true/,
     ],
     [
       'no finalizers',
       { finalizers: [] },
-      /force-finalizers does not allow it; .*add to force-finalizers: widgets/,
+      /force-finalizers does not allow it \(.*\); .*add to force-finalizers: widgets/,
     ],
-    ['other finalizers', { finalizers: ['x.io/*'] }, /does not allow it; .*: widgets/],
+    ['other finalizers', { finalizers: ['x.io/*'] }, /does not allow it \(.*: widgets/],
   ])('a namespace or finalizer that is not permitted: %s', async (_, over, reason) => {
     const planned = await plan(held(), { policy: { ...policy, ...over } });
     expect(freed(planned)).not.toContain(WIDGET);

@@ -114,7 +114,7 @@ test.each([
 });
 
 test.each([
-  [HELD, /^may hang: it is open whether anybody removes finalizer a\/b$/],
+  [HELD, /^may hang: it is not known whether a controller removes finalizer a\/b$/],
   [
     { code: 'pod-node-unavailable', subject: subject('Node', 'n1'), message: 'is not ready' },
     /^may hang: Node n1 is not ready$/,

@@ -247,7 +247,7 @@ function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Susp
     actors.some((actor) => hasProgramName(actor, program)) ||
     found.some((one) => hasClue(one, 'namesake', 'catalogue'));
   if (isHere) return [];
-  const [, { finds, ...writer }] = CLUES;
+  const { finds, ...writer } = CLUES.find(({ kind }) => kind === 'writer') as ClueRow;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
   const rights = rightsOf(context, NOBODY, held.type, []);
   return [{ actor: undefined, account: undefined, program, rights, clues: [clue] }];

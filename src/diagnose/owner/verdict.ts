@@ -277,7 +277,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
     ...(known !== undefined && isProviderManaged(known)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : []),
-    ...outsidePrograms(the).map((text) => `${RUNS_OUTSIDE_TEXT}: ${text}`),
+    ...[...new Set(outsidePrograms(the))].map((text) => `${RUNS_OUTSIDE_TEXT} (${text})`),
   ];
 }
 
