@@ -141,10 +141,10 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
   if (verdict === 'missing') return undefined;
   if (owner?.rights.isLocal) return 'the permissions of their controller are in the namespace';
   const needs = needsOfOwner(context, held, owner?.actor);
-  const read = needs.flatMap(({ kind, text }) => (kind === 'object' ? [text] : []));
-  if (read.length > 0) return `their controller may need ${listWords(read.slice(0, 3))}${idle}`;
-  const created = needs.find(({ kind }) => kind === 'create');
-  return created && `their controller may have to create ${created.text}${idle}`;
+  const lost = needs.flatMap(({ lost = [] }) => lost);
+  if (lost.length > 0) return `their controller may need ${listWords(lost.slice(0, 3))}${idle}`;
+  const created = needs.find((need) => need.created)?.created;
+  return created && `their controller may have to create ${created}${idle}`;
 }
 
 /**

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { contextOf } from '../../src/diagnose/context.ts';
 import { objectDetail } from '../../src/diagnose/detail.ts';
-import { needsOfOwner, needText, wantedInputs } from '../../src/diagnose/owner/needs.ts';
+import { needsOfOwner, wantedInputs } from '../../src/diagnose/owner/needs.ts';
 import { forecastOf } from '../../src/forecast/outcome.ts';
 import { foresee } from '../../src/forecast/predict.ts';
 import { readOk } from '../../src/model/read.ts';
@@ -133,10 +133,8 @@ test('of a known product, what an object names needs what the catalogue lists', 
   );
   const text = 'Secret aws-creds (which ClusterSecretStore aws names)';
   const needs = needsOfOwner(context, held);
-  expect(needs).toEqual([{ kind: 'object', text, certainty: 'likely' }]);
-  expect(needs.map((need) => needText(context, need))).toEqual([
-    `it may need ${text}, deleted with this namespace`,
-  ]);
+  const says = `it may need ${text}, deleted with this namespace`;
+  expect(needs).toEqual([{ says, certainty: 'likely', lost: text }]);
 });
 
 test.each<[string, JsonObject, string[]]>([
@@ -153,7 +151,7 @@ test.each<[string, JsonObject, string[]]>([
     [SECRETS, 'absent'],
   ];
   const { context, held } = heldIn(WIDGETS, { spec }, { read });
-  expect(needsOfOwner(context, held).map(({ text }) => text)).toEqual(needs);
+  expect(needsOfOwner(context, held).map(({ lost }) => lost)).toEqual(needs);
 });
 
 test.each([
@@ -166,7 +164,7 @@ test.each([
     { spec: {} },
     { finalizer: 'hive.openshift.io/deprovision', namespace },
   );
-  const created = needsOfOwner(context, held).filter(({ text }) => text.startsWith('a Job'));
+  const created = needsOfOwner(context, held).filter(({ created }) => created?.startsWith('a Job'));
   expect(created).toHaveLength(count);
 });
 

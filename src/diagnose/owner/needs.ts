@@ -75,36 +75,37 @@ function foundInputs({ forecast }: Context['now']): ObjectFacts[] {
   return Object.values(forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []);
 }
 
-/** Something that the owner of a finalizer may need for its clean-up, and that it lacks or will lack. */
-export interface Need {
-  /** `object`: goes with the namespace. `create`: a terminating namespace refuses it. `absent`: does not exist. */
-  kind: 'object' | 'create' | 'absent' | 'state';
-  /** The thing and its source: "Secret creds (spec.secretRef)". Of a state, the sentence. */
-  text: string;
+/** What may keep an owner from its clean-up. */
+export interface Doubt {
+  /** A sentence: "it may need Secret creds (spec.secretRef), deleted with this namespace". */
+  says: string;
   /** `likely`: the catalogue or the status of an earlier deletion says that it is needed. */
   certainty: 'likely' | 'unknown';
-}
-
-/** Writes a need as a sentence: "it may need Secret creds (spec.secretRef), deleted with this namespace". */
-export function needText({ now }: Context, { kind, text }: Need): string {
-  const fate = now.forecast ? 'deleted with this namespace' : 'which does not exist here';
-  if (kind === 'object') return `it may need ${text}, ${fate}`;
-  if (kind === 'absent') return `${text} does not exist`;
-  const [what] = text.split(' (', 1);
-  return kind === 'create' ? `it may have to create ${what} here, ${CLOSED}` : text;
+  /** What the namespace takes with it, or no longer lets in: waiting never helps. */
+  lost?: string;
+  created?: string;
 }
 
 const CLOSED = 'and a terminating namespace accepts nothing new';
 
+export function lostDoubt(
+  { now }: Context,
+  what: string,
+  certainty: Doubt['certainty'],
+): Doubt & { lost: string } {
+  const fate = now.forecast ? 'deleted with this namespace' : 'which does not exist here';
+  return { says: `it may need ${what}, ${fate}`, certainty, lost: what };
+}
+
 /** Returns everything that the owner may need and lacks, or will lack after the deletion; the surest first. */
-export function needsOfOwner(context: Context, held: Held, actor?: Actor): Need[] {
+export function needsOfOwner(context: Context, held: Held, actor?: Actor): Doubt[] {
   const needs = [
     ...creations(context, held),
     ...inputsLacking(context, held, actor),
     ...servicesGoing(context, actor),
     ...complaints(context, held),
   ];
-  return [...new Map(needs.map((need) => [need.text, need])).values()].toSorted(
+  return [...new Map(needs.map((need) => [need.says, need])).values()].toSorted(
     (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
   );
 }
@@ -133,7 +134,7 @@ export function lostWithNamespace(
 }
 
 /** Returns what the catalogue knows that the owner creates here while it cleans up, or the pods that a spec has templates for. */
-function creations(context: Context, held: Held): Need[] {
+function creations(context: Context, held: Held): Doubt[] {
   const { cluster, forecast, namespace } = context.now;
   // An object that was deleted before the namespace may have been cleaned up in time.
   if (!forecast && held.since < (namespace.deletionTimestamp ?? '')) return [];
@@ -154,7 +155,10 @@ function creations(context: Context, held: Held): Need[] {
     ];
   });
   const certainty = known ? 'likely' : 'unknown';
-  return (known ?? tasks).map((text) => ({ kind: 'create', text, certainty }));
+  return (known ?? tasks).map((text) => {
+    const [what] = text.split(' (', 1);
+    return { says: `it may have to create ${what} here, ${CLOSED}`, certainty, created: text };
+  });
 }
 
 export function namedByOwner(context: Context, held: Held): Named[] {
@@ -185,25 +189,25 @@ function inputsOf(context: Context, held: Held) {
 }
 
 /** Returns the inputs that go with the namespace, are gone with it, do not exist, or report a failure themselves. */
-function inputsLacking(context: Context, held: Held, actor: Actor | undefined): Need[] {
+function inputsLacking(context: Context, held: Held, actor: Actor | undefined): Doubt[] {
   const { forecast, partners } = context.now;
-  return inputsOf(context, held).flatMap(({ certainty, text, ...place }): Need[] => {
+  return inputsOf(context, held).flatMap(({ certainty, text, ...place }): Doubt[] => {
     const { type, namespace } = place;
     const object = findNamedObject(context, place);
     const isHere = isInside(context, namespace);
     if (object && willBeDeleted(context, namespace))
-      return isUnprotected(object, held, actor) ? [{ kind: 'object', text, certainty }] : [];
+      return isUnprotected(object, held, actor) ? [lostDoubt(context, text, certainty)] : [];
     if (object) {
       const [said] = object.deletionTimestamp ? [] : troublesOf(context, object);
-      return said ? [{ kind: 'state', text: `${text} says: ${shortQuote(said)}`, certainty }] : [];
+      return said ? [{ says: `${text} says: ${shortQuote(said)}`, certainty }] : [];
     }
     // Whether a host was a Service, cannot be told once it is deleted.
     if (!forecast && isHere && type.kind !== 'Service' && isEmpty(context, type))
-      return [{ kind: 'object', text, certainty }];
+      return [lostDoubt(context, text, certainty)];
     // A Secret of this namespace may be one that the owner has yet to write.
     const isMeant = type.group === held.type.group || !isHere;
     const isRead = partners[partnerKey({ ...place, ...type })]?.ok === true;
-    return isRead && isMeant ? [{ kind: 'absent', text, certainty }] : [];
+    return isRead && isMeant ? [{ says: `${text} does not exist`, certainty }] : [];
   });
 }
 
@@ -269,20 +273,20 @@ function namedAbsent(context: Context, held: Held, error: ErrorOf<'not-found'>) 
 }
 
 /** Returns the Services of this namespace that the settings of a controller address. */
-function servicesGoing({ now }: Context, actor: Actor | undefined): Need[] {
-  return ((now.forecast && actor?.addresses) ?? []).flatMap((address) => {
+function servicesGoing(context: Context, actor: Actor | undefined): Doubt[] {
+  const { forecast, namespace } = context.now;
+  return ((forecast && actor?.addresses) ?? []).flatMap((address) => {
     const [name, place] = address.split('.');
     const text = `Service ${name} (its settings address it)`;
-    return place === now.namespace.name ? { kind: 'object', text, certainty: 'unknown' } : [];
+    return place === namespace.name ? lostDoubt(context, text, 'unknown') : [];
   });
 }
 
 /** Returns what the held objects say against themselves before their deletion: the clean-up may fail in the same way. */
-function complaints(context: Context, held: Held): Need[] {
+function complaints(context: Context, held: Held): Doubt[] {
   return (context.now.forecast ? held.objects : []).flatMap((object) =>
     troublesOf(context, object).map((text) => ({
-      kind: 'state',
-      text: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
+      says: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
       // A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused.
       certainty: text.includes('because it is being terminated') ? 'likely' : 'unknown',
     })),
@@ -362,7 +366,7 @@ function certaintyOf(
   held: Held,
   { type, name, by }: Pick<Named, 'type' | 'name' | 'by'>,
   through?: string,
-): Need['certainty'] | undefined {
+): Doubt['certainty'] | undefined {
   // Every namespace has these.
   if (PLAIN.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name)) return undefined;
   const reads = listed(context, held, 'read');

@@ -75,13 +75,10 @@ export function troublesOf(context: Context, object: ObjectFacts): string[] {
     .map(({ text }) => text);
 }
 
-/** Returns the newest failure, also from before the deletion, that the objects report. */
-export function lastComplaint(context: Context, held: Held, owner?: Actor): Statement | undefined {
-  const all = held.objects.flatMap((object) => [
-    ...statusOf(context, object),
-    ...eventsOf(context, object, owner),
-  ]);
-  return newestFirst(all).find(({ isFailure, isGeneral }) => isFailure || isGeneral);
+/** Returns the newest text, also from before the deletion, by which the objects are not well. */
+export function lastComplaint(context: Context, { objects }: Held): Statement | undefined {
+  const all = newestFirst(objects.flatMap((one) => statusOf(context, one)));
+  return all.find(({ isFailure, isGeneral }) => isFailure || isGeneral);
 }
 
 export function statusEvidence(context: Context, { objects }: Held): string[] {

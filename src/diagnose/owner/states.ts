@@ -15,7 +15,7 @@ import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { type RuleResult, resultId, subjectOf } from '../results.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
-import { idsAwaited, idsInText, namespacesAwaited } from '../waits.ts';
+import { idsInText, namespacesAwaited } from '../waits.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -28,7 +28,7 @@ import { type Held, lateWrites } from './held.ts';
 import { isRenewed, lostLease } from './leases.ts';
 import { currentLogLines, isLogRead, logLinesAbout, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
-import { lostWithNamespace, type Need, needsOfOwner, needText } from './needs.ts';
+import { type Doubt, lostDoubt, lostWithNamespace, needsOfOwner } from './needs.ts';
 import {
   cureRemedies,
   escapeRemedies,
@@ -43,7 +43,7 @@ import {
   sayingRemedy,
 } from './remedies.ts';
 import { pausedBy, protectionsOf } from './settings.ts';
-import { evidenceOf, lastComplaint, refusalsFor, statusTexts } from './statements.ts';
+import { lastComplaint, refusalsFor, statusEvidence, statusTexts } from './statements.ts';
 import type { Ownership } from './verdict.ts';
 
 /** An owner that exists. */
@@ -76,8 +76,7 @@ const STATES: readonly [code: FindingCode, find: (owner: Signs) => Found | undef
   ['owner-not-acting', paused],
   ['owner-running', isGoing],
   ['owner-running', doesNotLead],
-  ['owner-failing', mayBeKept],
-  ['owner-running', showsNoReason],
+  ['owner-running', runs],
 ];
 
 /** What the state of an owner is read from, with the names and commands of its sentences. */
@@ -102,6 +101,8 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
     isAhead: isForeseen(context, held),
     /** What the held objects have said since the deletion. */
     statements: statusTexts(context, held),
+    /** What its log says about them now. */
+    lines: currentLogLines(context, held, actor),
     questions: [...owner.questions, ...partners],
     // A guard that the owner itself runs keeps others from changing its objects.
     obstacles: owner.obstacles.filter(({ servedBy }) => servedBy !== who),
@@ -333,65 +334,25 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   };
 }
 
-/**
- * What may keep an owner from acting that is ready and reports no failure. In a hang, one that has noticed the deletion lacks
- * nothing, and what it says comes before what may be.
- */
-function mayBeKept(owner: Signs): Found | undefined {
-  const { actor, candidate, common, context, held, isAhead, log, removal, statements, who } = owner;
-  const { because, isLocal } = candidate.rights;
-  const right = `its right by ${because[0]}`;
-  const needs: Need[] = [
-    ...(isAhead && isLocal ? [{ kind: 'object', text: right, certainty: 'likely' } as const] : []),
-    ...(isAhead || isSilent(owner) ? needsOfOwner(context, held, actor) : []),
-  ];
-  const doubts = isAhead || statements.length === 0 ? doubtsOf(owner) : [];
-  const evidence = [...needs.map((need) => needText(context, need)), ...doubts];
-  const [first] = evidence;
-  if (first === undefined) return undefined;
-  const textsOf = (...kinds: string[]): string[] =>
-    needs.flatMap(({ kind, text }) => (kinds.includes(kind) ? [text] : []));
-  const again = textsOf('absent').map((what) => `Create ${what} again, as it was`);
-  const objects = listNames(textsOf('object'));
-  const taken = objects !== '' || textsOf('create').length > 0;
-  const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
-  return {
-    says: `runs; ${first}`,
-    remedies: [
-      ...[...again, ...(taken ? [] : [find])].map((text) => fixRemedy(text)),
-      ...log,
-      ...(taken ? orderRemedies(context, held, objects) : []),
-      ...(needs.length > 0 ? removal : []),
-    ],
-    ...(needs.length === 0 && !isAhead && { code: 'owner-running' }),
-    certainty: isAhead ? (needs[0]?.certainty ?? 'unknown') : 'likely',
-    evidence,
-    // The words of another program with which it ends.
-    quote: /(?<= says(?: in its status)?: ).*$/s.exec(first)?.[0],
-    scope: taken && !isAhead ? 'namespace' : common.scope,
-    waitsForNamespace: isAhead && taken,
-  };
-}
-
-/** Reports whether nothing shows that it has noticed the deletion, and it waits for no other object. */
-function isSilent({ actor, context, held, statements }: Signs): boolean {
-  const lines = logLinesAbout(context, held, actor);
-  const awaited = idsAwaited(context, held, actor);
-  // Anybody annotates an object that hangs, and other finalizers leave it; its status is written by its controllers.
-  const late = held.objects
-    .flatMap(({ statusWriters }) => statusWriters)
-    .filter(({ time = '' }) => Date.parse(time) > Date.parse(held.since));
-  return statements.length + late.length + lines.length + awaited.length === 0;
-}
-
 const CRASHED_LATELY_MS = 10 * 60_000;
 /** An argument that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
 
-/** Returns what may keep an owner from acting, beside what it needs. */
-function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): string[] {
-  const { objects, type } = held;
+/**
+ * Returns what may keep an owner from acting that is ready and reports no failure, the surest first. In a hang, one that
+ * has noticed the deletion lacks nothing.
+ */
+function doubtsOf(owner: Signs): Doubt[] {
+  const { actor, candidate, context, held, isAhead, lines, questions, what } = owner;
+  const { because, isLocal } = candidate.rights;
+  const { objects, since, type } = held;
   const { kind, limits = [], pods } = actor;
+  // Anybody annotates an object that hangs, and other finalizers leave it; its status is written by its controllers.
+  const isWorkedOn = objects.some(({ statusWriters }) =>
+    statusWriters.some(({ time = '' }) => Date.parse(time) > Date.parse(since)),
+  );
+  const isSilent = lines.length === 0 && !isWorkedOn;
+  const right = lostDoubt(context, `its right by ${because[0]}`, 'likely');
   const names = [type.kind.toLowerCase(), type.resource];
   // A controller that wrote the status handles the object, whatever its settings say.
   const isOpen = isAhead && objects.every(({ statusWriters }) => statusWriters.length === 0);
@@ -410,7 +371,7 @@ function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): st
     );
   const node = lostNode(context, held, actor);
   const pause = isAhead ? pausedBy(context, held) : undefined;
-  return [
+  const others = [
     ...questions,
     ...(isAhead ? namespacesAwaited(context, held) : []).map(
       (one) => `it waits until ${nameOf(one.subject)} is deleted`,
@@ -422,7 +383,12 @@ function doubtsOf({ actor, context, held, isAhead, questions, what }: Signs): st
       `it has restarted ${crash.restarts} times, the last time after a crash at ${crash.crashedAt}`,
     node && `it has no ready pod on node ${node}, which ${what} names`,
     pause && `its controller may ignore ${nameOf(pause.object)}: ${pause.by}`,
-  ].filter((one) => typeof one === 'string');
+  ].flatMap((says) => (says ? [{ says, certainty: 'unknown' as const }] : []));
+  return [
+    ...(isAhead && isLocal ? [right] : []),
+    ...(isAhead || isSilent ? needsOfOwner(context, held, actor) : []),
+    ...others,
+  ];
 }
 
 /** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
@@ -437,17 +403,19 @@ export function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
 }
 
 /**
- * Says that nothing that was read shows a reason, with what comes nearest to one: what the status has said since the deletion,
- * its log, or the last error from before. Its log comes first: more time helps only an owner that is at work.
+ * It is ready and reports no failure: with what the status has said since the deletion, what may keep it, its log, or the
+ * last error from before. In a forecast only what may keep it counts.
  */
-function showsNoReason(owner: Signs): Found | undefined {
-  const { actor, context, held, isAhead, log, questions, statements, what, who } = owner;
-  if (isAhead) return undefined;
-  const [said] = statements;
-  const [line] = currentLogLines(context, held, actor);
-  const last = said ? undefined : lastComplaint(context, held, actor);
-  const text = (said ?? line ?? last)?.text;
-  const quote = text && shortQuote(text);
+function runs(owner: Signs): Found | undefined {
+  const { actor, context, held, isAhead, lines, log, removal, statements, what, who } = owner;
+  const [said] = isAhead ? [] : statements;
+  const isToResolve = said && !GOES_ON.test(said.text);
+  const doubts = said ? [] : doubtsOf(owner);
+  const [doubt] = doubts;
+  if (isAhead && doubt === undefined) return undefined;
+  const [line] = said || doubt ? [] : lines;
+  const last = said || doubt || line ? undefined : lastComplaint(context, held);
+  const quote = shortQuote((said ?? line ?? last)?.text ?? '');
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
   const earlier = age >= 0 ? ` (${formatAge(age)} earlier)` : '';
   const by = said
@@ -455,6 +423,9 @@ function showsNoReason(owner: Signs): Found | undefined {
     : line
       ? 'Its log says'
       : `${upperFirst(last?.source ?? '')} has said since before the deletion${earlier}`;
+  const lost = listNames(doubts.flatMap(({ lost = [] }) => lost));
+  const isTaken = lost !== '' || doubts.some(({ created }) => created);
+  const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
     ? ', and the newest lines of its log'
@@ -462,21 +433,31 @@ function showsNoReason(owner: Signs): Found | undefined {
   return {
     says: quote
       ? `runs. ${by}: ${quote}`
-      : 'runs, but nothing that was read shows why the finalizer stays',
-    remedies:
-      said && !GOES_ON.test(said.text)
-        ? [...log, sayingRemedy(`the status of ${nameOf(said.object)}`)]
-        : [
-            ...log.map((one) => withRole('now', one)),
-            ...escapeRemedies(held),
-            withRole(log.length > 0 ? 'or' : 'now', time),
-          ],
-    evidence: [
-      ...[said ?? last].flatMap((one) => (one ? [evidenceOf(one)] : [])),
-      ...questions,
-      `searched: its status and Events${searched}`,
+      : doubt
+        ? `runs; ${doubt.says}`
+        : 'runs, but nothing that was read shows why the finalizer stays',
+    remedies: [
+      ...(doubt && !isTaken ? [fixRemedy(find)] : []),
+      ...(isToResolve || doubt ? log : log.map((one) => withRole('now', one))),
+      ...(isToResolve ? [sayingRemedy(`the status of ${nameOf(said.object)}`)] : []),
+      ...(isAhead ? [] : escapeRemedies(held)),
+      // More time helps only an owner that is at work.
+      ...(isToResolve || doubt ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
+      ...(isTaken ? [...orderRemedies(context, held, lost), ...removal] : []),
     ],
-    quote,
+    ...((isAhead || doubt?.certainty === 'likely') && {
+      code: 'owner-failing',
+      certainty: doubt?.certainty,
+    }),
+    evidence: [
+      ...doubts.map(({ says }) => says),
+      ...(isAhead
+        ? []
+        : [...statusEvidence(context, held), `searched: its status and Events${searched}`]),
+    ],
+    // The words of another program with which a doubt ends.
+    quote: quote || / says(?: in its status)?: (.*)$/s.exec(doubt?.says ?? '')?.[1],
+    waitsForNamespace: isAhead && isTaken,
   };
 }
 
