@@ -98,14 +98,11 @@ const terminatingObjects = remember(({ now }: Context) => [
   ...groupsOf(now).flatMap(({ examples }) =>
     examples.map((object) => ({ object, head: examples[0] ?? object })),
   ),
-  ...readByName(now)
+  ...Object.values(now.partners)
+    .flatMap((read) => valueIn(read) ?? [])
     .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
     .map((object) => ({ object, head: object })),
 ]);
-
-function readByName({ partners }: Context['now']): ObjectFacts[] {
-  return Object.values(partners).flatMap((read) => valueIn(read) ?? []);
-}
 
 function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
   const own = groupOf(to.apiVersion);
@@ -138,30 +135,19 @@ function waitTexts(context: Context, held: Held): string[] {
 
 /** The end of a whole word, which is not the beginning of a longer name. */
 const NAME_END = '(?![\\w-]|[./]\\w)';
-const AWAITS =
-  '\\b(?:wait\\w*|block\\w*|pending|depends?) (?:for|until|on|by)(?: the)?(?: deletion of)?';
-const STAYS =
-  '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
-
-/** Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or with its kind. */
+/** Reports whether a text that waits names an object: "waiting for g-1". An ordinary word needs its kind or namespace. */
 function isAwaited(text: string, object: ObjectFacts): boolean {
   const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
   const kind = escapeForRegExp(object.kind);
   // `gadgets/cache`, `team-a/cache`, and not one of another namespace.
   const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
   const whole = new RegExp(`(?<![\\w./-])${path}${name}`, 'i');
-  const awaited = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
-  // An ordinary word needs its kind or its namespace.
   const isDistinct =
     /[\d.-]/.test(object.name) || text.includes(`${object.namespace}/${object.name}`);
   return text
     .split(/[;.]\s/)
     .filter(isWaitText)
-    .some(
-      (clause) =>
-        awaited.test(clause) ||
-        ((isDistinct || isKindNamed(clause, object.kind)) && whole.test(clause)),
-    );
+    .some((clause) => (isDistinct || isKindNamed(clause, object.kind)) && whole.test(clause));
 }
 
 /** Returns the id of another finalizer of the object that a text names first: "waiting for B to remove A". */
@@ -236,29 +222,18 @@ function isLabelled(
   });
 }
 
-/** Returns the ids of the findings about terminating pods that the held object owns, also through others, or is reserved for. */
+/** Returns the ids of the findings about terminating pods that the held object owns, or is reserved for. */
 export function idsOfPods(context: Context, { objects }: Held): string[] {
-  const uids = new Set(objects.map(({ uid }) => uid));
-  // A Set also visits what is added meanwhile.
-  for (const uid of uids) for (const part of partsByOwner(context).get(uid) ?? []) uids.add(part);
   return terminatingPods(context)
-    .filter((pod) => uids.has(pod.uid) || objects.some((one) => hasUidInStatus(context, one, pod)))
+    .filter((pod) =>
+      objects.some(
+        (one) =>
+          pod.ownerReferences.some(({ uid }) => uid === one.uid) ||
+          hasUidInStatus(context, one, pod),
+      ),
+    )
     .flatMap((pod) => findingsOfPod(context, pod).map(resultId));
 }
-
-/** The UIDs of objects and pods by that of each owner. */
-const partsByOwner = remember((context: Context) => {
-  const all = [
-    ...terminatingPods(context),
-    ...readByName(context.now),
-    ...groupsOf(context.now).flatMap(({ examples }) => examples),
-  ];
-  const parts = all.flatMap(({ uid, ownerReferences }) =>
-    ownerReferences.map((owner) => ({ uid, owner: owner.uid })),
-  );
-  const byOwner = Map.groupBy(parts, ({ owner }) => owner);
-  return new Map([...byOwner].map(([owner, own]) => [owner, own.map(({ uid }) => uid)]));
-});
 
 /** Types that wait for no other object, and whose content is never read. */
 const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
