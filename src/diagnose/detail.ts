@@ -122,17 +122,12 @@ const UNHEALTHY =
 /** The same, if a message beside it says why: a machine may be stopped, and well. */
 const HALTED =
   /^(?:suspended|paused|on ?hold|halted|frozen|stopped|stalled|blocked|locked|disabled|inactive|expired|rejected|invalid)$/i;
-/** States in which an object is well: a text beside it is no failure. */
-const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeeded|completed)$/i;
-const STATUS_TEXT = /^(?:last)?(?:error|failure)?(?:message|reason|error)$/i;
+const STATUS_TEXT = /\.(?:last)?(?:error|failure)?(?:messages?|reason|error)(?:\[\])?$/i;
 /** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
 const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
 const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
 /** A letter, and then two spaces at least: three words. Anchored, since a text may be long and without spaces. */
 const WORDS = /^\P{L}*\p{L}.*\s.*\s/su;
-/** At least three words, and no sign that only programs write. */
-const SENTENCE =
-  /^(?=.{10,300}$)\p{L}[\p{L}\p{N}.,:;'"()/!?-]*(?: [\p{L}\p{N}.,:;'"()/!?-]+){2,}$/u;
 /** Fields that say when something happened, unless they only say when it began. */
 const TIME =
   /(?<!start|started|start_|create|created|creation|transition)(?:time|timestamp|at|date)$/i;
@@ -152,7 +147,6 @@ function textsIn(object: JsonObject, status: readonly Place[]) {
   return {
     texts: isSilent ? textsAs('state') : textsAs('error', 'text'),
     errors: textsAs(isSilent ? 'state' : 'error'),
-    sentences: textsAs('sentence'),
     unhealthy: textsAs('unhealthy'),
   };
 }
@@ -175,17 +169,13 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
     .flatMap(([name, time]) => (TIME.test(name) ? Date.parse(time) : []));
   if (times.length > 0 && Math.max(...times) < earliest) return undefined;
   // The state `phase: DeleteFailed` is explained by the texts beside it.
-  const states = neighbours.flatMap(([name, is]) => (STATE.test(name) ? is : []));
-  const failed = states.find((is) => FAILED.test(is));
+  const [, failed] =
+    neighbours.find(([name, is]) => STATE.test(name) && FAILED.test(`${is}`)) ?? [];
   const isError = failed !== undefined || isErrorField;
-  const isStatusText = STATUS_TEXT.test(key);
-  const isWell = states.some((is) => HEALTHY.test(is));
+  if (!STATUS_TEXT.test(field) && !(isError && WORDS.test(value))) return undefined;
   // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
   const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;
-  if ((isStatusText && !isWell) || (isError && WORDS.test(value)))
-    return { as: isError ? 'error' : 'text', text: failed ? `${failed}: ${said}` : said };
-  const isSentence = SENTENCE.test(value) || (isStatusText && WORDS.test(value));
-  return isSentence ? { as: 'sentence', text: value } : undefined;
+  return { as: isError ? 'error' : 'text', text: failed ? `${failed}: ${said}` : said };
 }
 
 /** The name of an object (RFC 1123 subdomain). */

@@ -34,7 +34,7 @@ export interface CatalogueEntry {
 
 /**
  * A type of object in the same namespace that an owner needs to clean up. A terminating namespace refuses to `create`
- * it; `read` fails once the object is deleted, which one of `field`, `via` and `name` identifies.
+ * it; `read` fails once the object is deleted, which `field` or `name` identifies.
  */
 export interface CleanupNeed {
   action: 'create' | 'read';
@@ -42,10 +42,8 @@ export interface CleanupNeed {
   kind: string;
   /** The purpose of the object, as the continuation of a sentence. */
   note: string;
-  /** The field of the held object that names it, or a field above. */
+  /** The field of the held object that names it, or what names it in turn; or a field above. */
   field?: string;
-  /** The kind of an object that the held one names, and that names it in turn. */
-  via?: string;
   /** Its name; `$name` is the name of the held object, `*` any text. */
   name?: string;
   /** Settings of the held object of which one is the condition; `$namespace` is its namespace. */

@@ -43,16 +43,14 @@ describe('every entry of the catalogue', () => {
     kind = '',
     note,
     field,
-    via,
     name,
     when,
     ...rest
   }: Record<string, unknown>) {
-    const which = [field, via, name].filter((one) => one !== undefined);
+    const which = [field, name].filter((one) => one !== undefined);
     return (
       (action === 'read' ? which.length === 1 : action === 'create' && which.length === 0) &&
       isTextOrAbsent(field, /^(?:spec|metadata\.annotations)\b/) &&
-      isTextOrAbsent(via, /^[A-Z]\w+$/) &&
       ((when ?? []) as string[]).every((one) => /^(?:spec|metadata)\.[^=]+=./.test(one)) &&
       /^[A-Z]\w+$/.test(`${kind}`) &&
       /^(?:\*|[a-z0-9.-]*)$/.test(`${group}`) &&

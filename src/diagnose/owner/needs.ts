@@ -172,19 +172,17 @@ export function namedByOwner(context: Context, held: Held): Named[] {
 
 /** Returns what the owner may read: what the held objects name, and the built-in objects that these name in turn. */
 function inputsOf(context: Context, held: Held) {
-  const inputOf = (one: Named, source: string, via?: string) => {
-    const certainty = certaintyOf(context, held, one, via);
-    const text = `${one.type.kind} ${one.name} (${source})`;
-    return certainty === undefined ? [] : [{ ...one, certainty, text }];
-  };
   return namedByOwner(context, held).flatMap((one) => {
+    const { by, name, type } = one;
     const object = findNamedObject(context, one);
-    const { by, name } = one;
-    const { kind } = one.type;
     const behind = objectsNamedBy(context, object ? [object] : [])
-      .filter(({ type }) => isBuiltIn(type.group))
-      .flatMap((next) => inputOf({ ...next, by }, `which ${kind} ${name} names`, kind));
-    return [...inputOf(one, by), ...behind];
+      .filter((next) => isBuiltIn(next.type.group))
+      .map((next) => ({ ...next, by, source: `which ${type.kind} ${name} names` }));
+    return [{ ...one, source: by }, ...behind].flatMap((input) => {
+      const certainty = certaintyOf(context, held, input);
+      const text = `${input.type.kind} ${input.name} (${input.source})`;
+      return certainty === undefined ? [] : [{ ...input, certainty, text }];
+    });
   });
 }
 
@@ -365,7 +363,6 @@ function certaintyOf(
   context: Context,
   held: Held,
   { type, name, by }: Pick<Named, 'type' | 'name' | 'by'>,
-  through?: string,
 ): Doubt['certainty'] | undefined {
   // Every namespace has these.
   if (PLAIN.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name)) return undefined;
@@ -375,9 +372,7 @@ function certaintyOf(
     (need) =>
       need.kind === type.kind &&
       need.group === type.group &&
-      ((need.field !== undefined && by.startsWith(need.field)) ||
-        (need.via !== undefined && need.via === through) ||
-        isCalled(held, need, name)),
+      ((need.field !== undefined && by.startsWith(need.field)) || isCalled(held, need, name)),
   );
   return isListed ? 'likely' : undefined;
 }

@@ -181,16 +181,14 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
       isPoor: status === 'False' && WORK.test(type),
     };
   });
-  const { errors = [], observedGeneration, sentences = [], unhealthy = [] } = detail;
+  const { errors = [], observedGeneration, unhealthy = [] } = detail;
   const isSick = detail.endedAt === undefined && !saysWell(detail.conditions);
-  const all = [...(isSick ? unhealthy : []), ...detail.texts, ...sentences];
+  const all = [...(isSick ? unhealthy : []), ...detail.texts];
   const texts = all.map((text): Statement => {
     const date = dateOf(context, object, text, { observedGeneration });
-    // Of sentences in other fields, only what was written since the deletion may be about the removal.
-    const isMeant = detail.texts.includes(text) || (date.isNew && ABOUT_REMOVAL.test(text));
     return {
       ...{ object, text, words: text, ...date, source: `the status ${of}` },
-      isFailure: isMeant && isFailure(text, errors.includes(text)),
+      isFailure: detail.texts.includes(text) && isFailure(text, errors.includes(text)),
       // A state is all that a status may say: `phase: Suspended (the licence has expired)`.
       isGeneral: unhealthy.includes(text),
       isPoor: unhealthy.includes(text),

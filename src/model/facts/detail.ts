@@ -12,8 +12,6 @@ export interface ObjectDetail {
   texts: string[];
   /** Those of `texts` that the status itself calls errors, by the name of their field or by a failed state beside them. */
   errors?: string[];
-  /** Sentences in other fields. */
-  sentences?: string[];
   /** States that are not healthy, and the text beside them: `phase: Suspended (the licence has expired)`. */
   unhealthy?: string[];
   /** Time at which the work that the object describes ended, as for a Job or a backup: `status.completionTime`. */
