@@ -17,7 +17,6 @@ import { countsOf, detailOf, groupsOf, servedType } from '../content.ts';
 import { type Context, isInside, willBeDeleted } from '../context.ts';
 import { canName } from '../detail.ts';
 import type { ContentError, ErrorOf } from '../error-texts.ts';
-import { type Account, departedGrant } from '../rights.ts';
 import { typeNamed } from '../waits.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { hasWord } from './logs.ts';
@@ -110,27 +109,18 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Doubt
   );
 }
 
-/**
- * Returns what the owner needs and was deleted with this namespace, by an error of it. A right can be granted from
- * outside; for all else the namespace accepts nothing new, and waiting never helps.
- */
+/** Says what the owner needs and was deleted with this namespace, by an error of it: waiting never helps. */
 export function lostWithNamespace(
   context: Context,
   held: Held,
-  account: Account | undefined,
   error: ContentError,
-): { text: string; isGrantable: boolean } | undefined {
+): string | undefined {
   if (error.kind === 'namespace-terminating') {
     const text = `it must create ${error.resource ?? 'an object'} here, ${CLOSED}`;
-    return isInside(context, error.namespace) ? { text, isGrantable: false } : undefined;
-  }
-  if (error.kind === 'forbidden') {
-    const binding = account && departedGrant(context, account);
-    const text = `RoleBinding ${binding}, which gave it permissions here, was deleted with this namespace`;
-    return binding ? { text, isGrantable: true } : undefined;
+    return isInside(context, error.namespace) ? text : undefined;
   }
   const absent = absentHere(context, held, error);
-  return absent ? { text: `${absent} does not exist, ${CLOSED}`, isGrantable: false } : undefined;
+  return absent && `${absent} does not exist, ${CLOSED}`;
 }
 
 /** Returns what the catalogue knows that the owner creates here while it cleans up, or the pods that a spec has templates for. */

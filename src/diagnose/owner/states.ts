@@ -231,8 +231,8 @@ function fails(owner: Signs): Found | undefined {
   );
   // An error that does not end by waiting decides over the others.
   const [lost] = refusals.flatMap((refusal) => {
-    const found = lostWithNamespace(context, held, candidate.account, refusal.error);
-    return found === undefined ? [] : [{ refusal, ...found }];
+    const text = lostWithNamespace(context, held, refusal.error);
+    return text === undefined ? [] : [{ refusal, text }];
   });
   const first = lost?.refusal ?? refusals[0];
   if (first === undefined && mayChange && obstacles.length === 0) return undefined;
@@ -248,11 +248,10 @@ function fails(owner: Signs): Found | undefined {
     });
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
-  const isHopeless = lost !== undefined && !lost.isGrantable;
   const lack = `RBAC lets it neither update nor patch ${typeName(held.type)}`;
   // What refuses the request has a finding of its own, with the text and the remedy.
   const isTold = first && (causes.length === 0 || !isAdmissionError(first.error));
-  const quote = isTold && !isHopeless ? shortQuote(first.error.text) : undefined;
+  const quote = isTold && !lost ? shortQuote(first.error.text) : undefined;
   // A text that quotes no answer of the API server need not be about a request.
   const isUnclassified = first?.error.kind === 'other';
   const by = first?.source.startsWith('the log of ') ? 'its log' : first?.source;
@@ -268,9 +267,9 @@ function fails(owner: Signs): Found | undefined {
   // What nobody here may be able to resolve: a refusal of a cloud, or an object that belongs in this namespace.
   const isOutside = isUnclassified || first?.error.kind === 'not-found';
   return {
-    says: isHopeless ? `can never succeed: ${lost.text}` : `runs, but ${reason}`,
+    says: lost ? `can never succeed: ${lost.text}` : `runs, but ${reason}`,
     remedies: [
-      ...(isHopeless || (first && isGoneOutside(first.error))
+      ...(lost || (first && isGoneOutside(first.error))
         ? [...removalAsFirstStep(removal), ...escapes]
         : [...cures, ...escapes, ...(isOutside ? removal : [])]),
       ...(lost ? orderRemedies(context, held, 'the objects that their controller needs') : []),
@@ -281,7 +280,7 @@ function fails(owner: Signs): Found | undefined {
       ...refusals.slice(0, 10).map((one) => `${one.source}: ${one.error.text}`),
       ...(mayChange ? [] : [lack]),
     ],
-    scope: isHopeless ? 'namespace' : common.scope,
+    scope: lost ? 'namespace' : common.scope,
     waitsFor: causes.map(resultId),
     waitsForNamespace: lost !== undefined,
     causes,
