@@ -8,7 +8,7 @@ import {
   objectArgs,
   podRemedies,
   preventionRemedies,
-  scaleUpRemedy,
+  startRemedies,
   withRole,
 } from './commands.ts';
 import { type Context, fateText, isInside, willBeDeleted } from './context.ts';
@@ -165,7 +165,7 @@ export function backendRemedies(
   const then = `it is the backend of ${who}, and ${HEALS}`;
   if (actor) {
     return actor.wanted === 0
-      ? [scaleUpRemedy(context, actor, then)]
+      ? startRemedies(context, actor, then)
       : podRemedies(actor, actorText(actor), then);
   }
   const fix = isDead

@@ -101,32 +101,45 @@ export function neededToStart(context: Context, actor: Actor): Wanted['partners'
   });
 }
 
-/** Returns the remedy that gives a workload without pods its pods back. `then`: what happens next. */
-export function scaleUpRemedy(context: Context, actor: Actor, then: string): Remedy {
-  const { apiVersion, kind, nodeSelector, owner, scaledBy } = actor;
+/** Field managers of people, who set nothing back. */
+const PEOPLE = /^(?:kubectl.*|oc|k9s|lens.*|Mozilla)$/;
+
+/** Returns the remedies that give a workload without pods its pods back. `then`: what happens next. */
+export function startRemedies(context: Context, actor: Actor, then: string): [Remedy, ...Remedy[]] {
+  const { owner, scaledBy } = actor;
+  const { text, ...how } = scaleUp(context, actor);
+  const { manager = '' } = scaledBy ?? {};
+  const manages =
+    owner && !PEOPLE.test(manager)
+      ? `${owner.kind} ${owner.name}`
+      : identifiesProgram(manager) && `field manager "${manager}"`;
+  if (!manages) return [withRole('now', { text: `${text}; ${then}`, ...how })];
+  const there = `Start ${actorText(actor)} through ${manages}, which manages it (by its settings, or in Git); ${then}`;
+  return [
+    withRole('now', { text: there }),
+    withRole('or', { text: `${text} by hand, which helps until ${manages} undoes it`, ...how }),
+  ];
+}
+
+/** Returns the way to change the workload itself. */
+function scaleUp(context: Context, actor: Actor): Omit<Remedy, 'role'> {
+  const { apiVersion, kind, nodeSelector } = actor;
   const who = actorText(actor);
   const target = objectArgs(actor);
   if (kind === 'Job' || kind === 'CronJob') {
     const command = patchCommand(target, [{ op: 'replace', path: '/spec/suspend', value: false }]);
-    return withRole('now', { text: `Resume ${who}; ${then}`, command });
+    return { text: `Resume ${who}`, command };
   }
   if (kind === 'DaemonSet') {
     const patch = { op: 'remove', path: '/spec/template/spec/nodeSelector' };
-    return withRole('now', {
-      text: `Let nodes take the pods of ${who} again; ${then}`,
+    return {
+      text: `Let nodes take the pods of ${who} again`,
       ...(Object.keys(nodeSelector).length > 0 && {
         command: patchCommand(target, [patch]),
         risk: 'its pods start on every node that its tolerations allow',
       }),
-    });
+    };
   }
-  const { manager = '' } = scaledBy ?? {};
-  const scaler = owner
-    ? `${owner.kind} ${owner.name}`
-    : identifiesProgram(manager) && `Field manager "${manager}"`;
-  const undone = scaler
-    ? `. ${scaler} may set that back: then change the replicas there, for example in Git`
-    : '';
   const [group] = apiVersion.split('/');
   const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
   const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
@@ -136,8 +149,7 @@ export function scaleUpRemedy(context: Context, actor: Actor, then: string): Rem
     return read?.ok && read.value === undefined ? [`${kind} ${namespace}/${name}`] : [];
   });
   const first = `First create ${listWords([...new Set(absent)])}, without which its pods do not start. Then scale`;
-  const scale = absent.length > 0 ? first : 'Scale';
-  return withRole('now', { text: `${scale} ${who} up; ${then}${undone}`, command });
+  return { text: `${absent.length > 0 ? first : 'Scale'} ${who} up`, command };
 }
 
 /** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */

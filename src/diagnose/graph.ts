@@ -117,6 +117,7 @@ function split(order: readonly string[], links: Next): string[][] {
 
 function toFinding(id: string, waitsFor: string[], result: RuleResult): Finding {
   const { blocksNamespace, waitsForNamespace, servedBy, isCut, wayOut, ...own } = result;
+  own.evidence = [...new Set(own.evidence)];
   const told = Object.entries(own).filter(([, value]) => value !== undefined);
   const properties = Object.fromEntries(told) as Omit<Finding, 'id' | 'scope' | 'waitsFor'>;
   return { id, scope: 'cluster', ...properties, waitsFor };
@@ -137,7 +138,7 @@ function mergeResults(one: RuleResult, other: RuleResult): RuleResult {
   );
   return {
     ...a,
-    evidence: [...new Set([...a.evidence, ...b.evidence])],
+    evidence: [...a.evidence, ...b.evidence],
     remedies: a.remedies.toSpliced(a.remedies.findLastIndex(isDuty) + 1, 0, ...duties),
     waitsFor: [...(a.waitsFor ?? []), ...(b.waitsFor ?? [])],
     blocksNamespace: a.blocksNamespace || b.blocksNamespace,

@@ -476,3 +476,19 @@ test('a pause of an object of this namespace lies in the namespace', () => {
   });
   expect(root).toMatchObject({ code: 'owner-not-acting', scope: 'namespace' });
 });
+
+test('requests pass while no webhook of the same server answers: the next one would refuse them', () => {
+  const { root } = told('S19', (now) => {
+    const [webhook] = listed(now, 'validatingWebhooks');
+    if (webhook?.service === undefined) throw new Error('no webhook');
+    const others = ['same', 'open', 'elsewhere'].map((name, at) => ({
+      ...{ ...webhook, name, index: at + 1 },
+      failurePolicy: name === 'open' ? 'Ignore' : 'Fail',
+      service: name === 'elsewhere' ? { ...webhook.service, name } : webhook.service,
+    }));
+    listed(now, 'validatingWebhooks').push(...(others as (typeof webhook)[]));
+  });
+  const [pass] = root.remedies.filter(({ text }) => text.startsWith('Let requests pass'));
+  const indexes = pass?.command?.matchAll(/"path":"\/webhooks\/(\d)\/failurePolicy"/g) ?? [];
+  expect([...indexes].map(([, index]) => index)).toEqual(['0', '1']);
+});

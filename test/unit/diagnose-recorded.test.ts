@@ -220,15 +220,22 @@ test('no remedy starts an owner if workloads could not be read', () => {
   expect(changed.filter((text) => /: (?:Start|Bring|Install|Restart) /.test(text))).toEqual([]);
 });
 
-test('the controller of the owner may undo changes by hand, and is named', () => {
+test.each([
+  ['helm', /^Start Deployment \S+ through Subscription widgets, which manages it .* removes the/],
+  // A program would have set back what a person has set.
+  ['kubectl', /^Scale Deployment \S+ up; it then removes the finalizer$/],
+])('an owner whose replicas %s has set to 0 is started where these are managed', (...row) => {
+  const [manager, first] = row;
   const of = { apiVersion: 'operators.example.com/v1', kind: 'Subscription', name: 'widgets' };
-  const { findings } = told('S3', (now) => {
+  const { root } = told('S3', (now) => {
     for (const one of listed(now, 'deployments'))
-      one.owner = { ...of, uid: '5d0f', controller: true };
+      Object.assign(one, {
+        owner: { ...of, uid: '5d0f', controller: true },
+        scaledBy: { manager },
+      });
   });
-  const remedies = findings.flatMap((finding) => finding.remedies);
-  const wake = remedies.find(({ text }) => text.startsWith('Scale Deployment'));
-  expect(wake?.text).toMatch(/\. Subscription widgets may set that back/);
+  expect(root.remedies[0]?.text).toMatch(first);
+  expect(root.remedies.find(({ command }) => command)?.command).toMatch(/^kubectl scale /);
 });
 
 test.each([

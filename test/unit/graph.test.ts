@@ -101,6 +101,11 @@ describe('buildGraph', () => {
     expect(graph.edges).toHaveLength(2);
   });
 
+  test('a fact that one rule has from two sources is told once', () => {
+    const { graph } = draw({ name: 'held', evidence: ['said', 'listed', 'said'], blocks: true });
+    expect(graph.findings[0]?.evidence).toEqual(['said', 'listed']);
+  });
+
   test('an owner that fails for two types has the fixes of both, each once, before all alternatives', () => {
     const charge = (type: string, certainty: Certainty): RuleResult => ({
       ...resultOf({ name: 'operator', code: 'owner-failing', evidence: [type] }, new Map()),

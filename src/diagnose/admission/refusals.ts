@@ -1,4 +1,4 @@
-import { shortQuote } from '../../base/text.ts';
+import { listNames, shortQuote } from '../../base/text.ts';
 import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { Candidate, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
@@ -11,6 +11,7 @@ import {
   showObjectRemedy,
   withRole,
 } from '../commands.ts';
+import { webhooksOf } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
 import { type RuleResult, serviceText } from '../results.ts';
@@ -82,10 +83,20 @@ function configurationSubject(webhook: WebhookFacts | undefined, name: string): 
   return { apiVersion: API, kind, name: own };
 }
 
-/** Writes a patch of one webhook; its name proves that the position is still the same. */
-function patchWebhook({ configuration, index, name }: WebhookFacts, ...patch: object[]): string {
-  const test = { op: 'test', path: `/webhooks/${index}/name`, value: name };
-  return patchCommand(objectArgs(configuration), [test, ...patch]);
+/** Writes the patch of a webhook; its name proves that the position is still the same. */
+function patchOf({ index, name }: WebhookFacts, ...patch: object[]): object[] {
+  return [{ op: 'test', path: `/webhooks/${index}/name`, value: name }, ...patch];
+}
+
+/** Returns the webhooks of one configuration that have the same server and fail closed: any of them may be asked next. */
+function closedWith(context: Context, { configuration, index, service }: WebhookFacts) {
+  const server = service && serviceText(service);
+  return webhooksOf(context).filter(
+    (one) =>
+      one.configuration.uid === configuration.uid &&
+      (one.service && serviceText(one.service)) === server &&
+      (one.failurePolicy === 'Fail' || one.index === index),
+  );
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
@@ -107,7 +118,10 @@ function unreachableWebhook(
 ): RuleResult {
   const subject = configurationSubject(webhook, name);
   const what = `${subject.kind} ${subject.name}`;
-  const path = `/webhooks/${webhook?.index}/failurePolicy`;
+  const closed = webhook === undefined ? [] : closedWith(context, webhook);
+  const patch = closed.flatMap((one) =>
+    patchOf(one, { op: 'replace', path: `/webhooks/${one.index}/failurePolicy`, value: 'Ignore' }),
+  );
   const answer = ['other', 'error-status'].includes(cause) ? ANSWER.exec(text)?.[1] : undefined;
   const quote = answer === undefined ? undefined : shortQuote(answer);
   const result = unansweredCall(context, {
@@ -124,10 +138,8 @@ function unreachableWebhook(
     ],
     or: [
       withRole('or', {
-        text: `Let requests pass while webhook ${name} of ${what} cannot be called`,
-        ...(webhook && {
-          command: patchWebhook(webhook, { op: 'replace', path, value: 'Ignore' }),
-        }),
+        text: `Let requests pass while webhook${closed.length > 1 ? 's' : ''} ${listNames(closed.map((one) => one.name))} of ${what} cannot be called`,
+        command: patchCommand(objectArgs(subject), patch),
         risk: 'until failurePolicy is set back to Fail, requests that it would refuse or change pass in the whole cluster',
       }),
     ],
@@ -220,7 +232,8 @@ function exemption(
   if (webhook) {
     const path = `/webhooks/${webhook.index}/namespaceSelector`;
     const text = `Exempt this namespace from webhook ${name} of ${source?.kind} ${source?.name}`;
-    const command = patchWebhook(webhook, { op: 'add', path, value: { matchExpressions } });
+    const patch = patchOf(webhook, { op: 'add', path, value: { matchExpressions } });
+    const command = patchCommand(objectArgs(webhook.configuration), patch);
     return { text, command, risk };
   }
   // A merge patch keeps labels that are not named: expressions replace all of them.
@@ -268,7 +281,7 @@ export function mutatingResults(
     );
     const limit = {
       text: `Limit ${webhook ? `webhook ${webhook.name} of ${source.kind}` : 'policy'} ${source.name} to CREATE`,
-      command: webhook ? patchWebhook(webhook, ...patch) : patchCommand(objectArgs(source), patch),
+      command: patchCommand(objectArgs(source), webhook ? patchOf(webhook, ...patch) : patch),
       risk: 'it no longer changes objects that are updated, in the whole cluster',
     };
     const ways = [

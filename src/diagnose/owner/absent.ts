@@ -3,7 +3,7 @@ import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts';
-import { fixRemedy, lookRemedy, scaleUpRemedy, withoutPeriod, withRole } from '../commands.ts';
+import { fixRemedy, lookRemedy, startRemedies, withoutPeriod, withRole } from '../commands.ts';
 import { type Context, fateText, isInside, willBeDeleted } from '../context.ts';
 import { definitionSubject, type RuleResult, subjectOf } from '../results.ts';
 import { departedGrant } from '../rights.ts';
@@ -248,7 +248,7 @@ function stateOf(context: Context, held: Held, suspect: Suspect): { state: strin
   if (against) return { state: 'made by such an object' };
   if (actor === undefined || actor.isGone) return { state: 'gone' };
   const state = stateText(context, actor);
-  if (actor.wanted === 0) return { state, fix: scaleUpRemedy(context, actor, then) };
+  if (actor.wanted === 0) return { state, fix: startRemedies(context, actor, then)[0] };
   return isAlive(actor) ? { state } : fixed(state, `make it ready (${state}); ${then}`);
 }
 

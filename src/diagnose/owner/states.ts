@@ -8,7 +8,7 @@ import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { isAsked, realRequest } from '../admission/guards.ts';
 import { guardOf, refusalResult } from '../admission/refusals.ts';
-import { fixRemedy, podRemedies, scaleUpRemedy, showObjectRemedy, withRole } from '../commands.ts';
+import { fixRemedy, podRemedies, showObjectRemedy, startRemedies, withRole } from '../commands.ts';
 import { detailOf } from '../content.ts';
 import { type Context, isForeseen, isInside } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
@@ -165,7 +165,7 @@ function scaledToZero({ actor, context, removal }: Signs): Found | undefined {
   const by = manager && `field manager "${manager}" set its replicas${at} (managedFields)`;
   return {
     says: scaledToZeroText(actor),
-    remedies: [scaleUpRemedy(context, actor, REMOVES), ...removal],
+    remedies: [...startRemedies(context, actor, REMOVES), ...removal],
     evidence: by ? [by] : [],
   };
 }
