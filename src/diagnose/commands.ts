@@ -101,24 +101,19 @@ export function neededToStart(context: Context, actor: Actor): Wanted['partners'
   });
 }
 
-/** Field managers of people, who set nothing back. */
-const PEOPLE = /^(?:kubectl.*|oc|k9s|lens.*|Mozilla)$/;
-
 /** Returns the remedies that give a workload without pods its pods back. `then`: what happens next. */
 export function startRemedies(context: Context, actor: Actor, then: string): [Remedy, ...Remedy[]] {
   const { owner, scaledBy } = actor;
   const { text, ...how } = scaleUp(context, actor);
   const { manager = '' } = scaledBy ?? {};
-  const manages =
-    owner && !PEOPLE.test(manager)
-      ? `${owner.kind} ${owner.name}`
-      : identifiesProgram(manager) && `field manager "${manager}"`;
-  if (!manages) return [withRole('now', { text: `${text}; ${then}`, ...how })];
-  const there = `Start ${actorText(actor)} through ${manages}, which manages it (by its settings, or in Git); ${then}`;
-  return [
-    withRole('now', { text: there }),
-    withRole('or', { text: `${text} by hand, which helps until ${manages} undoes it`, ...how }),
-  ];
+  // What manages it would have set back what a person set; `kubectl scale` leaves no field manager.
+  const isByHand = /^(?:|kubectl.*|oc)$/.test(manager);
+  const known = identifiesProgram(manager) && `field manager "${manager}"`;
+  const by = !isByHand && (owner ? `${owner.kind} ${owner.name}` : known);
+  if (!by) return [withRole('now', { text: `${text}; ${then}`, ...how })];
+  const through = `Start ${actorText(actor)} through ${by}, which manages it (by its settings, or in Git); ${then}`;
+  const byHand = `${text} by hand, which helps until ${by} undoes it`;
+  return [fixRemedy(through), withRole('or', { text: byHand, ...how })];
 }
 
 /** Returns the way to change the workload itself. */

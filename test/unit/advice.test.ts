@@ -492,3 +492,30 @@ test('requests pass while no webhook of the same server answers: the next one wo
   const indexes = pass?.command?.matchAll(/"path":"\/webhooks\/(\d)\/failurePolicy"/g) ?? [];
   expect([...indexes].map(([, index]) => index)).toEqual(['0', '1']);
 });
+
+test.each([
+  'dial tcp 10.0.0.7:5432: connect: connection refused',
+  'Widget.example.com "db" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted',
+])('what no command resolves has the removal as the last step: %s', (message) => {
+  const { remedies } = rootOf('everyday-kubebuilder-v4-silent', (now) =>
+    failedAt(now, now.takenAt, message),
+  );
+  expect(remedies.findLast(({ role }) => role === 'or')?.text).toMatch(
+    /^Remove this one finalizer/,
+  );
+});
+
+test('of two texts of one time, the one that says more is quoted', () => {
+  const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
+    failedAt(now, now.takenAt, 'destroy failed');
+    for (const read of Object.values(now.details))
+      if (read.ok)
+        for (const one of [...read.value.conditions])
+          read.value.conditions.push({
+            ...one,
+            type: 'Applied',
+            message: 'destroy failed: in use',
+          });
+  });
+  expect(message).toContain('destroy failed: in use');
+});

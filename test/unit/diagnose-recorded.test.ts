@@ -224,7 +224,8 @@ test.each([
   ['helm', /^Start Deployment \S+ through Subscription widgets, which manages it .* removes the/],
   // A program would have set back what a person has set.
   ['kubectl', /^Scale Deployment \S+ up; it then removes the finalizer$/],
-])('an owner whose replicas %s has set to 0 is started where these are managed', (...row) => {
+  ['', /^Scale Deployment \S+ up; it then removes the finalizer$/],
+])('an owner whose replicas %j has set to 0 is started where these are managed', (...row) => {
   const [manager, first] = row;
   const of = { apiVersion: 'operators.example.com/v1', kind: 'Subscription', name: 'widgets' };
   const { root } = told('S3', (now) => {

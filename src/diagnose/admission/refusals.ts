@@ -90,13 +90,10 @@ function patchOf({ index, name }: WebhookFacts, ...patch: object[]): object[] {
 
 /** Returns the webhooks of one configuration that have the same server and fail closed: any of them may be asked next. */
 function closedWith(context: Context, { configuration, index, service }: WebhookFacts) {
-  const server = service && serviceText(service);
-  return webhooksOf(context).filter(
-    (one) =>
-      one.configuration.uid === configuration.uid &&
-      (one.service && serviceText(one.service)) === server &&
-      (one.failurePolicy === 'Fail' || one.index === index),
-  );
+  const server = JSON.stringify([configuration, service]);
+  return webhooksOf(context)
+    .filter((one) => JSON.stringify([one.configuration, one.service]) === server)
+    .filter((one) => one.failurePolicy === 'Fail' || one.index === index);
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */

@@ -36,8 +36,9 @@ interface Statement {
   isPoor?: boolean;
 }
 
+/** Of texts of one time, the longest says most: the others sum it up. */
 function newestFirst(all: readonly Statement[]): Statement[] {
-  return all.toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+  return all.toSorted((a, b) => b.at.localeCompare(a.at) || b.text.length - a.text.length);
 }
 
 /** Returns the current failures that the objects, the log of the owner and a dry run report, newest first, each text once. */

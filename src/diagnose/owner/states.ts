@@ -264,8 +264,8 @@ function fails(owner: Signs): Found | undefined {
         : lack;
   const cures = first ? cureRemedies(owner, first.error) : mayChange ? [] : grantRemedies(owner);
   const escapes = escapeRemedies(held);
-  // What nobody here may be able to resolve: a refusal of a cloud, or an object that belongs in this namespace.
-  const isOutside = isUnclassified || first?.error.kind === 'not-found';
+  // What nobody here may be able to resolve: a refusal of a cloud, a server that is gone, a fault of the controller.
+  const isOutside = cures.some(({ command }) => command === undefined);
   return {
     says: lost ? `can never succeed: ${lost.text}` : `runs, but ${reason}`,
     remedies: [
