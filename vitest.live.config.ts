@@ -7,6 +7,7 @@ export default defineConfig({
     tags: [
       { name: 'core', description: 'in every run of .ci/run: one for each thing that is promised' },
       { name: 'kubelet', description: 'needs a node whose pods really run' },
+      { name: 'agents', description: 'needs programs of the node as well, which are built first' },
     ],
     globalSetup: 'test/cluster/build-first.ts',
     // Limits for what hangs, not measures. The longest test follows several copies of one situation, one after the other.

@@ -38,12 +38,14 @@ export function skipReason(scenario: Scenario): string | undefined {
   return shown ? undefined : `only on ${scenario.versions?.join(', ')}`;
 }
 
-/** One for this scenario alone. */
+/** One for this scenario alone; or the one that is there already. */
 export async function clusterFor(
   scenario: Pick<Scenario, 'own'>,
   version = wantedVersion(),
   say: (line: string) => void = () => {},
 ): Promise<Cluster> {
+  const foreign = foreignKubeconfig();
+  if (foreign !== undefined) return foreignCluster(foreign);
   const options = typeof scenario.own === 'object' ? scenario.own : {};
   return onPlane(await startControlPlane({ ...options, version, say }));
 }

@@ -4,6 +4,7 @@
  * for the unit tests of the diagnosis; without arguments, all of them. `foreseen` stands for the situations of
  * the tests of forecasts, which are recorded before their deletion. What a snapshot consists of is the
  * gate's business: here it is JSON. Names and addresses of this machine do not get into the files.
+ * With CLUSTER_KUBECONFIG it records, on kind, the scenarios that need programs of its node, and no others.
  *
  * A recording with `expected` has no scenario any more: it cannot be made anew here, so a change of what is read has to be
  * made in it by hand.
@@ -32,7 +33,7 @@ import {
   unfolded,
 } from '../unit/recorded-looks.ts';
 import { isKubernetesVersion, type KubernetesVersion, NEWEST_VERSION } from './build.ts';
-import { type Cluster, clusterFor } from './clusters.ts';
+import { type Cluster, clusterFor, foreignKubeconfig } from './clusters.ts';
 import { build, FORESEEN, idOf } from './foreseen.ts';
 import { connectGate } from './kubeconfig.ts';
 import { changesBetween } from './recording-changes.ts';
@@ -270,7 +271,8 @@ async function main(): Promise<void> {
   if (unknown.length > 0) throw new Error(`there is no scenario "${unknown.join('", "')}"`);
   const wanted = [...SCENARIOS, ...AHEAD].filter(
     ({ id, needs }) =>
-      needs !== 'kubelet' && (asked.length > 0 ? asked.includes(id) : !NOT_RECORDED.has(id)),
+      needs === (foreignKubeconfig() && 'agents') &&
+      (asked.length > 0 ? asked.includes(id) : !NOT_RECORDED.has(id)),
   );
   const versions: KubernetesVersion[] =
     version === undefined ? [NEWEST_VERSION, '1.32.2'] : [version];
@@ -292,7 +294,8 @@ async function main(): Promise<void> {
       }
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, next));
+  const atOnce = foreignKubeconfig() === undefined ? AT_ONCE : 1;
+  await Promise.all(Array.from({ length: atOnce }, next));
   await share();
 }
 

@@ -19,8 +19,11 @@ export interface Scenario {
    * disturbs the servers, so it gets a control plane that nobody has used before, and nobody will.
    */
   own?: true | 'new' | Omit<ControlPlaneOptions, 'version'>;
-  /** Needs pods that really run: on kind only, after all others and alone, for it disturbs the node. */
-  needs?: 'kubelet';
+  /**
+   * Needs pods that really run, or also the program of `kind/agent`: on kind only, after all others and alone, for it
+   * disturbs the node. CI runs the former.
+   */
+  needs?: 'kubelet' | 'agents';
   /** Versions that can show it; all unless given. */
   versions?: readonly KubernetesVersion[];
   /** Who the gate is; `teardown-reader` unless given. */

@@ -40,7 +40,8 @@ const BEGIN_LATER: Record<string, string> = {
     'S61-alive blocked-without-date other-classes',
   'the cloud provider runs its owner, and its status shows that it does': 'cloud-nodes',
   'an extension API is never sent a dry run, since it may ignore that it is one': 'SEED-4d-500',
-  'a kubelet that reports itself as ready does not confirm': 'SEED-5a unmount-fails',
+  'a kubelet that reports itself as ready does not confirm':
+    'SEED-5a unmount-fails cni-gone cni-gone-told csi-gone dra-gone runtime-fails',
   'kube-controller-manager runs, and nothing shows which of its controllers do not': 'unexplained',
 };
 /** Hangs that a forecast calls clear only because a recording of the hang does not hold what a forecast reads. */

@@ -144,7 +144,7 @@ test.each<[string, Partial<PodFacts>, string, string]>([
   ],
   [
     'its containers have ended, and it has devices',
-    { ...HALFWAY, hasDevices: true },
+    { ...HALFWAY, devices: ['gpu'] },
     "the DRA driver most likely does not release the pod's devices",
     READ,
   ],
@@ -168,6 +168,45 @@ test.each<[string, Partial<PodFacts>, string, string]>([
   const { message, remedies } = overdue(now);
   expect(message).toContain(says);
   expect(remedies[0]?.text).toContain(fix);
+});
+
+const DISKS = 'disk.csi.example.com';
+
+test.each<[string, Change, string[]]>([
+  ['it is read', () => {}, ['storage/disk-csi-node', DISKS]],
+  [
+    'the pod itself names its driver',
+    ({ pods }) => {
+      for (const pod of pods.ok ? pods.value : [])
+        Object.assign(pod, { claims: [], drivers: [DISKS] });
+    },
+    ['storage/disk-csi-node', DISKS],
+  ],
+  ['it was not read', (now) => Object.assign(now, { partners: {} }), []],
+  ['its driver works', disksWork, [DISKS]],
+])('of two drivers, that of the volume is named; where %s', (_, change, named) => {
+  const { now } = readRecordedLook('csi-gone');
+  change(now);
+  const found = /driver (\S+\.com)|DaemonSet (\S+)/g;
+  const names = [...overdue(now).message.matchAll(found)].flatMap(([, a, b]) => a ?? b);
+  expect(names.toSorted()).toEqual(named.toSorted());
+});
+
+function disksWork({ places: { storage }, cluster }: Snapshot): void {
+  const [{ uid = '' } = {}] = cluster.daemonSets?.ok ? cluster.daemonSets.value : [];
+  const ownerReferences = [{ ...owner, name: 'disk-csi-node', uid, controller: true }];
+  for (const pod of storage?.pods?.ok ? storage.pods.value.slice() : [])
+    if (storage?.pods?.ok)
+      storage.pods.value.push({ ...pod, name: 'd', uid: 'd', ownerReferences });
+}
+
+test('which claims and drivers a pod names', () => {
+  const resourceClaims = [{ name: 'a', resourceClaimName: 'gpu' }, { name: 'b' }];
+  const volumes = [{ name: 'c', csi: { driver: 'secrets-store.csi.k8s.io' } }, { name: 'd' }];
+  const status = { resourceClaimStatuses: [{ name: 'b', resourceClaimName: 'web-0-b-x1' }] };
+  const facts = podFacts({ spec: { resourceClaims, volumes }, status });
+  expect(facts.devices).toEqual(['gpu', 'web-0-b-x1']);
+  expect(facts.drivers).toEqual(['secrets-store.csi.k8s.io']);
 });
 
 const RUNNING = { state: { running: {} } };

@@ -1,11 +1,18 @@
 import { listNames, shortQuote } from '../../base/text.ts';
+import { isBuiltIn } from '../../model/facts/metadata.ts';
 import { hasPodEnded, isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { valueIn } from '../../model/read.ts';
-import type { NodeFacts, PodFacts, Wanted } from '../../model/snapshot.ts';
+import {
+  type NodeFacts,
+  type ObjectFacts,
+  type PodFacts,
+  partnerKey,
+  type Wanted,
+} from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText } from '../actors.ts';
 import { kubectl, lookRemedy, nameArgs, namespaceArgs, objectArgs, withRole } from '../commands.ts';
-import { eventsAbout, terminatingPods } from '../content.ts';
+import { countsOf, detailOf, eventsAbout, servedType, terminatingPods } from '../content.ts';
 import type { Context } from '../context.ts';
 import { isUnattended } from '../movement.ts';
 import { remember } from '../remember.ts';
@@ -20,16 +27,20 @@ export const namesOf = (pods: readonly PodFacts[]): string =>
 // network and devices, volumes (kubernetes pkg/kubelet/kubelet.go, SyncTerminatingPod and SyncTerminatedPod).
 
 /** Parts of a node: what they do not do, which pods wait for them, an Event about each, and the DaemonSets that run them. */
-const PARTS: readonly {
+interface Part {
   what: string;
   does: string;
   isLeft: (pod: PodFacts) => boolean;
   event: RegExp;
   agents?: RegExp;
-}[] = [
+  /** The objects by which a pod uses a driver. */
+  claims?: { kind: string; of: (pod: PodFacts) => readonly string[] };
+}
+
+const PARTS: readonly Part[] = [
   {
     ...{ what: 'network plugin', does: "release the pod's network" },
-    isLeft: (pod) => isHalfway(pod) && pod.hasDevices !== true,
+    isLeft: (pod) => isHalfway(pod) && devicesOf(pod).length === 0,
     // containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration.
     event:
       /plugin type=|failed to find plugin |destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
@@ -38,13 +49,15 @@ const PARTS: readonly {
   },
   {
     ...{ what: 'DRA driver', does: "release the pod's devices" },
-    isLeft: (pod) => isHalfway(pod) && pod.hasDevices === true,
+    isLeft: (pod) => isHalfway(pod) && devicesOf(pod).length > 0,
     ...{ event: /dynamic resources|(?:Unp|P)repareResources/i, agents: /\bdra\b/ },
+    claims: { kind: 'ResourceClaim', of: devicesOf },
   },
   {
     ...{ what: 'CSI driver', does: "unmount the pod's volume" },
-    isLeft: (pod) => hasPodEnded(pod) && pod.claims.length > 0,
+    isLeft: (pod) => hasPodEnded(pod) && [...pod.claims, ...(pod.drivers ?? [])].length > 0,
     ...{ event: /\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"/i, agents: /\bcsi\b/ },
+    claims: { kind: 'PersistentVolumeClaim', of: (pod) => pod.claims },
   },
   {
     ...{ what: 'container runtime', does: "end the pod's container" },
@@ -56,6 +69,10 @@ const PARTS: readonly {
 /** Reports whether its containers have ended, and its kubelet has not yet said that the pod has. */
 function isHalfway(pod: PodFacts): boolean {
   return pod.hasStopped === true && !hasPodEnded(pod);
+}
+
+function devicesOf({ devices = [] }: PodFacts): string[] {
+  return devices;
 }
 
 function partOf(told: string | undefined, pods: readonly PodFacts[]) {
@@ -150,19 +167,30 @@ function kubeletTrouble(
   told: string | undefined,
 ): Pick<RuleResult, 'remedies'> & { waits: string } {
   const part = partOf(told, pods);
-  const found = part && agentOf(context, agentsFor(context, part.agents, told), node);
+  const drivers = part ? driversOf(context, part, pods, told) : [];
+  const found = part && failingAgent(context, part, drivers, node);
   const who = found && actorText(found.agent);
-  const claims = [...new Set(pods.flatMap((pod) => pod.claims))];
-  const claim = part?.what === 'CSI driver' && claims.length === 1 ? ` (claim ${claims[0]})` : '';
+  const driver = found?.driver ?? (drivers.length === 1 ? drivers[0] : undefined);
+  // The Event names it.
+  const what = `${part?.what}${told === undefined && driver ? ` ${driver}` : ''}`;
+  const claims = [...new Set(pods.flatMap((pod) => part?.claims?.of(pod) ?? []))];
+  const claim = claims.length === 1 ? ` (claim ${claims[0]})` : '';
   const fails = part && `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
   const runs = found
     ? `, which ${who} runs (${found.agent.ready} of ${found.agent.wanted} ready; it ${found.trouble})`
     : '';
   const repair = part
-    ? `Repair the ${part.what} on node ${node}${runs}: it ${fails}`
+    ? `Repair the ${what} on node ${node}${runs}: it ${fails}`
     : `Resolve what the kubelet of node ${node} reports`;
   const where = [...namespaceArgs(found?.agent.namespace), '--field-selector'];
   const getPods = kubectl('get', 'pods', ...where, `spec.nodeName=${node}`, '-o', 'wide');
+  const seeAgent = found?.pod
+    ? lookRemedy(`See the pods of ${who} on node ${node}`, getPods)
+    : found &&
+      lookRemedy(
+        `See which nodes ${who} selects, and what it tolerates: node ${node} has no pod of it`,
+        kubectl('describe', ...objectArgs(found.agent)),
+      );
   const see = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
   const [pod = { kind: 'Pod', name: '' }] = pods;
   const log = {
@@ -172,11 +200,11 @@ function kubeletTrouble(
   const isGuess = told === undefined && found === undefined;
   return {
     waits: part
-      ? `on node ${node} the ${part.what} ${fails}${found ? `; ${who} ${found.trouble}` : ''}`
+      ? `on node ${node} the ${what} ${fails}${found ? `; ${who} ${found.trouble}` : ''}`
       : `the kubelet of node ${node} has not confirmed that it has ended`,
     remedies: [
       ...(isGuess ? [withRole('now', log)] : [withRole('now', { text: repair })]),
-      ...(found ? [lookRemedy(`See the pods of ${who} on node ${node}`, getPods)] : []),
+      ...(seeAgent ? [seeAgent] : []),
       ...(told === undefined ? [] : [lookRemedy(see, kubectl('describe', ...objectArgs(pod)))]),
       ...(told === undefined && found ? [withRole('look', log)] : []),
       ...(isGuess && part ? [withRole('or', { text: repair })] : []),
@@ -233,16 +261,68 @@ const NAMES = [
 ];
 const COMMON = /^(?:.|csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
 
-/** Returns the DaemonSets that may run a part: those with all words of its name, where an Event says it. */
-function agentsFor(context: Context, agents = /^$/, told = ''): Actor[] {
-  const [name = ''] = NAMES.flatMap((pattern) => pattern.exec(told)?.[1] ?? []);
-  const words = name.split(/[.-]/).filter((one) => one !== '' && !COMMON.test(one));
+/** Returns the plugin that an Event names, or else the drivers of what the pods use. */
+function driversOf(
+  context: Context,
+  part: Part,
+  pods: readonly PodFacts[],
+  told: string | undefined,
+): string[] {
+  const named = NAMES.flatMap((pattern) => pattern.exec(told ?? '')?.[1] ?? []).slice(0, 1);
+  if (told !== undefined) return named;
+  const claimed = claimsOf(context, part, pods).flatMap(({ object }) => {
+    const volumes = volumesOf(context, object).flatMap((name) => {
+      return valueIn(context.now.partners[partnerKey({ ...VOLUME, name })]) ?? [];
+    });
+    return [object, ...volumes].flatMap((one) => detailOf(context, one)?.names ?? []);
+  });
+  const own = part.claims?.kind === CLAIM ? pods.flatMap(({ drivers = [] }) => drivers) : [];
+  const drivers = claimed.flatMap(({ field, name }) => (DRIVER.test(field) ? name : []));
+  return [...new Set([...own, ...drivers])];
+}
+
+const CLAIM = 'PersistentVolumeClaim';
+const VOLUME = { group: '', kind: 'PersistentVolume', namespace: undefined };
+/** Of a PersistentVolume, and of a device that a ResourceClaim was given. */
+const DRIVER = /^(?:spec\.csi|status\.allocation\.devices\.results\[\])\.driver$/;
+
+/** Returns the objects by which pods use the drivers of a part. */
+function claimsOf({ now }: Context, { claims }: Part, pods: readonly PodFacts[]) {
+  const names = pods.flatMap((pod) => claims?.of(pod) ?? []);
+  return countsOf(now)
+    .filter(({ type }) => type.kind === claims?.kind && isBuiltIn(type.group))
+    .flatMap(({ type, terminating, guarded }) =>
+      [...terminating, ...guarded].flatMap(({ examples }) =>
+        examples.flatMap((object) => (names.includes(object.name) ? { type, object } : [])),
+      ),
+    );
+}
+
+function volumesOf(context: Context, claim: ObjectFacts): string[] {
+  const { references = [] } = detailOf(context, claim) ?? {};
+  return references.flatMap(({ kind, name }) => (kind === VOLUME.kind ? name : []));
+}
+
+/** Returns the DaemonSets that may run a part: that serve this driver, or whose names have all words of its name. */
+function agentsFor(context: Context, { agents = /^$/ }: Part, driver = ''): Actor[] {
+  const all = actorsOf(context).filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone);
+  const serving = all.filter(({ serves = [] }) => serves.includes(driver));
+  if (serving.length > 0) return serving;
+  const words = driver.split(/[.-]/).filter((one) => one !== '' && !COMMON.test(one));
   const textOf = (one: Actor) => `${one.namespace} ${one.name} ${one.programs.join(' ')}`;
-  const all = actorsOf(context)
-    .filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone)
-    .filter((one) => words.every((word) => textOf(one).includes(word)));
-  const usual = all.filter((one) => agents.test(textOf(one)));
-  return words.length > 0 && usual.length === 0 ? all : usual;
+  const named = all.filter((one) => words.every((word) => textOf(one).includes(word)));
+  const usual = named.filter((one) => agents.test(textOf(one)));
+  return words.length > 0 && usual.length === 0 ? named : usual;
+}
+
+/** Returns the only DaemonSet for which the pods on a node may wait, and its driver. */
+function failingAgent(context: Context, part: Part, drivers: readonly string[], node: string) {
+  const each = drivers.length === 0 ? [undefined] : drivers;
+  const found = each.flatMap((driver) => {
+    const failing = agentOf(context, agentsFor(context, part, driver), node);
+    return failing === undefined ? [] : { ...failing, driver };
+  });
+  return found.length === 1 ? found[0] : undefined;
 }
 
 /** Returns the one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
@@ -261,17 +341,28 @@ function agentOf(context: Context, all: readonly Actor[], node: string) {
   if (agent === undefined || !isOne) return undefined;
   const pod = failing(agent);
   const trouble = pod ? `has Pod ${pod.name} there, which is not ready` : 'has no pod there';
-  return { agent, trouble };
+  return { agent, pod, trouble };
 }
 
-/** Returns what to read about the parts for which kubelets wait: the DaemonSets, and then their pods. */
+/** Returns what to read about the parts for which kubelets wait: drivers, the DaemonSets, and then their pods. */
 export function wantedNodeAgents(context: Context): Partial<Wanted> {
+  const volumes = servedType(context, { apiVersion: 'v1', kind: VOLUME.kind });
   const parts = [...overdueByNode(context).values()].flatMap((pods) => {
     const { told } = warningsAbout(context, pods);
     const part = partOf(told, pods);
-    return part ? [agentsFor(context, part.agents, told).slice(0, 5)] : [];
+    if (part === undefined) return [];
+    const drivers = driversOf(context, part, pods, told);
+    const each = drivers.length === 0 ? [undefined] : drivers;
+    const agents = each.flatMap((driver) => agentsFor(context, part, driver).slice(0, 5));
+    return [{ agents, details: told === undefined ? claimsOf(context, part, pods) : [] }];
   });
-  const agents = parts.flat();
-  const places = agents.map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
-  return parts.length === 0 ? {} : { cluster: ['daemonSets'], places };
+  const details = parts.flatMap((one) => one.details);
+  const names = details.flatMap(({ object }) => volumesOf(context, object));
+  const places = parts
+    .flatMap(({ agents }) => agents)
+    .map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
+  return {
+    ...{ cluster: parts.length === 0 ? [] : ['daemonSets'], places, details },
+    partners: volumes ? names.map((name) => ({ type: volumes, namespace: undefined, name })) : [],
+  };
 }

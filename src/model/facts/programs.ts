@@ -43,6 +43,7 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
         .map(({ text }) => text)
         .sort(),
     ),
+    ...servedBy(template),
     /** Services that its settings address, as `NAME.NAMESPACE`. */
     addresses: uniqueIn(all.flatMap(({ value }) => serviceAddresses(value))),
     /** What may keep it from acting on an object: arguments (`--dry-run`), and where settings are that are not read. */
@@ -53,6 +54,15 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
       ]),
     ),
   };
+}
+
+/** Returns the drivers, CSI or DRA, that it serves to kubelets: its volumes have the paths of their sockets. */
+function servedBy(template: Json | undefined): { serves?: string[] } {
+  const found = arrayAt(template, 'spec', 'volumes').flatMap((volume) => {
+    const path = stringAt(volume, 'hostPath', 'path') ?? '';
+    return /\/kubelet\/plugins\/([\w.-]+)/.exec(path)?.[1] ?? [];
+  });
+  return found.length === 0 ? {} : { serves: uniqueIn(found) };
 }
 
 const uniqueIn = (texts: readonly string[]): string[] => [...new Set(texts)];

@@ -58,7 +58,19 @@ const podState = shape({
       ? undefined
       : !all.some((one) => isObject(valueAt(one, 'state', 'running')));
   },
-  hasDevices: (pod): boolean | undefined => arrayAt(pod, 'spec', 'resourceClaims').length > 0,
+  /** ResourceClaims, by which it has devices. */
+  devices: (pod): string[] | undefined => {
+    const made = arrayAt(pod, 'status', 'resourceClaimStatuses');
+    return arrayAt(pod, 'spec', 'resourceClaims').flatMap((claim) => {
+      const name = stringAt(claim, 'name');
+      const status = made.find((one) => stringAt(one, 'name') === name);
+      const given = stringAt(claim, 'resourceClaimName');
+      return given ?? stringAt(status, 'resourceClaimName') ?? [];
+    });
+  },
+  /** CSI drivers that its own volumes name. */
+  drivers: (pod): string[] | undefined =>
+    arrayAt(pod, 'spec', 'volumes').flatMap((volume) => stringAt(volume, 'csi', 'driver') ?? []),
   troubles: (pod) => [
     ...falseConditionTexts(pod, 'PodScheduled'),
     ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>

@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { stringAt } from '../../../src/base/json.ts';
 import type { Client, KubeObject, Ref } from '../client.ts';
@@ -58,15 +60,40 @@ export async function whyNoKubelet(client: Client): Promise<string | undefined> 
 /** Until the scenario ends; then the node is Ready again before anything else happens. */
 export async function stopKubelet(world: World, node: KindNode): Promise<void> {
   world.atEnd(() => startKubelet(world, node));
-  const rescue = ['--unit', RESCUE, '--on-active', String(RESCUE_AFTER_SECONDS)];
-  await inNode(node, 'systemd-run', ...rescue, 'systemctl', 'start', 'kubelet');
-  await inNode(node, 'systemctl', 'stop', 'kubelet');
+  await change(node, 'systemctl stop kubelet', START_KUBELET);
 }
 
 export async function startKubelet(world: World, node: KindNode): Promise<void> {
-  await inNode(node, 'systemctl', 'start', 'kubelet');
-  await inNode(node, 'systemctl', 'stop', `${RESCUE}.timer`).catch(() => {}); // stopped already
+  await undo(node, START_KUBELET);
   await world.client.waitFor(nodeRef(node.name), 'is Ready', isReady, { timeoutMs: 120_000 });
+}
+
+const START_KUBELET = 'systemctl start kubelet';
+
+/** Something of the node that fails, until it is repaired or the scenario ends. */
+export type Fault = 'network' | 'signals';
+const FAULTS = readFileSync(join(import.meta.dirname, 'faults.sh'), 'utf8');
+const turned = (fault: Fault, to: 'on' | 'off'): string => `set -eu -- ${fault} ${to}\n${FAULTS}`;
+
+export async function breakNode(world: World, node: KindNode, fault: Fault): Promise<void> {
+  world.atEnd(() => repairNode(node, fault));
+  await change(node, turned(fault, 'on'), turned(fault, 'off'));
+}
+
+export function repairNode(node: KindNode, fault: Fault): Promise<void> {
+  return undo(node, turned(fault, 'off'));
+}
+
+/** Should the tests be killed, the node is soon as it was. */
+async function change(node: KindNode, now: string, atEnd: string): Promise<void> {
+  const rescue = ['--unit', RESCUE, '--on-active', String(RESCUE_AFTER_SECONDS)];
+  await inNode(node, 'systemd-run', ...rescue, 'sh', '-c', atEnd);
+  await inNode(node, 'sh', '-c', now);
+}
+
+async function undo(node: KindNode, command: string): Promise<void> {
+  await inNode(node, 'sh', '-c', command);
+  await inNode(node, 'systemctl', 'stop', `${RESCUE}.timer`).catch(() => {}); // stopped already
 }
 
 /** The node lifecycle controller waits 50 s for a kubelet that says nothing. */

@@ -9,25 +9,27 @@ import type { KindNode } from './node.ts';
 
 const run = promisify(execFile);
 
-const IMAGE = 'teardown-gate-tests/pod:1';
-const SOURCE = join(import.meta.dirname, 'pod');
+/** What pods of the tests run; the folder beside this file has its source. */
+type Program = 'pod' | 'agent';
+const imageOf = (program: Program): string => `teardown-gate-tests/${program}:1`;
 
 /**
  * Brings the image that pods of the tests run to a node: one static program and nothing else, built
  * here, so that nothing is pulled. Needs Go and the engine that kind works with.
  */
-export async function loadPodImage(node: KindNode): Promise<void> {
+export async function loadPodImage(node: KindNode, program: Program = 'pod'): Promise<void> {
+  const image = imageOf(program);
   const folder = await mkdtemp(join(tmpdir(), 'teardown-gate-image-'));
   try {
     const root = join(folder, 'root.tar');
-    const output = join(folder, 'pod');
+    const output = join(folder, 'program');
     await run('go', ['build', '-trimpath', '-ldflags', '-s -w', '-o', output, 'main.go'], {
-      cwd: SOURCE,
+      cwd: join(import.meta.dirname, program),
       env: { ...process.env, CGO_ENABLED: '0', GOOS: 'linux' },
     });
-    await run('tar', ['-C', folder, '-cf', root, 'pod']);
-    await run(node.engine, ['import', '--change', 'ENTRYPOINT ["/pod"]', root, IMAGE]);
-    await loadImage(node, IMAGE);
+    await run('tar', ['-C', folder, '-cf', root, 'program']);
+    await run(node.engine, ['import', '--change', 'ENTRYPOINT ["/program"]', root, image]);
+    await loadImage(node, image);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -67,6 +69,6 @@ export function realPodSpec(node: KindNode): JsonObject {
     nodeSelector: { 'kubernetes.io/hostname': node.name },
     tolerations: [{ operator: 'Exists' }],
     terminationGracePeriodSeconds: 1,
-    containers: [{ name: 'main', image: IMAGE, imagePullPolicy: 'Never' }],
+    containers: [{ name: 'main', image: imageOf('pod'), imagePullPolicy: 'Never' }],
   };
 }

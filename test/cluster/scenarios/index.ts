@@ -1,4 +1,5 @@
 import type { Scenario } from '../scenario.ts';
+import { agents } from './agents.ts';
 import { apis } from './apis.ts';
 import { everyday } from './everyday.ts';
 import { kubelet } from './kubelet.ts';
@@ -14,4 +15,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...pods,
   ...apis,
   ...kubelet,
+  ...agents,
 ];
