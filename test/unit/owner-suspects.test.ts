@@ -232,7 +232,7 @@ const ROWS: Record<string, Row> = {
       for (const content of now.content)
         if (content.type.kind === 'Memcached') content.type = typeOf('', 'secrets', 'Secret');
     },
-    is: 'owner-missing',
+    is: 'owner-unknown',
   },
   'an operator that every right was taken from, and of which the namespace alone has a name': {
     in: `${KUBEBUILDER}-silent`,

@@ -26,7 +26,6 @@ import {
   type Held,
   identifiesController,
   isControllerOfType,
-  isKnownWorkload,
   isNamedAfterType,
   isSetByHand,
   knownFinalizer,
@@ -41,16 +40,15 @@ import {
   containsName,
   FRAMEWORKS,
   hasProgramName,
-  hasWorkloadName,
   identifiesProgram,
-  isExactProduct,
+  isDefaultWorkload,
   isExactWorkloadName,
   isFrameworkName,
   isGeneralTool,
   isNameOfProduct,
   isSameName,
   isWorkloadOf,
-  runsProgram,
+  withoutRelease,
   workloadsOfProgram,
 } from './names.ts';
 import { restrictionOf } from './settings.ts';
@@ -228,7 +226,7 @@ function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
 function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { account }: Actor) {
   const { lost, rights } = suspect;
   if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
-  if (hasClue(suspect, 'log') || departedGrant(context, account, type) !== undefined) return true;
+  if (departedGrant(context, account, type) !== undefined) return true;
   const isLeft = rights.reachesGroup && (isDecided(suspect) || !isBuiltIn(type.group));
   const isTied = isDecided(suspect) || hasClue(suspect, 'namesake');
   return isTied && (isLeft || hasNoRight(context, account));
@@ -329,40 +327,44 @@ function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
-/** Static pods add their node to the name, and copies of a well-known workload their namespace (`cnrm-controller-manager-preview`). */
-function isCalled(held: Held, actor: Actor, program: string): boolean {
-  const isCopied =
-    isStatic(actor) ||
-    (/-.+-/.test(program) && isKnownWorkload(held, program) && !WEBHOOK.test(actor.name));
-  return hasWorkloadName(actor, program) || (isCopied && actor.name.startsWith(`${program}-`));
+/**
+ * Reports whether the workload has such a name, or a program that it runs, if it has or had a right to the type: a dashboard
+ * may run the image of the operator.
+ */
+function isNamed(candidate: Suspect, actor: Actor, isIt: (name: string) => boolean): boolean {
+  const mayBe = actor.isGone || mayChange(candidate) || candidate.lost !== undefined;
+  const names = mayBe && !WEBHOOK.test(actor.name) ? actor.programs : [actor.name];
+  return withoutRelease(actor, names).some((name) => identifiesProgram(name) && isIt(name));
 }
 
-/** A dashboard may run the image of the operator: under another name, it has or had a right to the type. */
-function isWriter({ held, program }: OwnerQuestion, candidate: Suspect) {
-  const { actor, account, lost } = candidate;
-  const mayBe = actor?.isGone || mayChange(candidate) || lost !== undefined;
-  const isIt = actor
-    ? isCalled(held, actor, program) ||
-      (mayBe && !WEBHOOK.test(actor.name) && runsProgram(actor, program))
-    : isSameName(account?.name ?? '', program);
-  return program !== '' && isIt ? `field manager "${program}"` : undefined;
+function isWriter({ program }: OwnerQuestion, candidate: Suspect) {
+  const { actor, account } = candidate;
+  if (program === '') return undefined;
+  const isIt = (name = ''): boolean => isSameName(name, program);
+  return (actor ? isNamed(candidate, actor, isIt) : isIt(account?.name))
+    ? `field manager "${program}"`
+    : undefined;
 }
 
-function isKnown({ known, actors }: OwnerQuestion, { actor, account }: Suspect) {
-  if (known === undefined) return undefined;
-  const isIt = actor
-    ? !WEBHOOK.test(actor.name) && isExactProduct(known, actor)
-    : isExactWorkloadName(known, account?.name ?? '') &&
-      !actors.some((one) => isExactProduct(known, one));
+function isKnown({ known, candidates }: OwnerQuestion, candidate: Suspect) {
+  if (known === undefined || known.anyController) return undefined;
+  const isProduct = (one: Suspect): boolean =>
+    one.actor !== undefined &&
+    (isDefaultWorkload(known, one.actor) ||
+      isNamed(one, one.actor, (name) => isExactWorkloadName(known, name)));
+  const isIt =
+    candidate.actor === undefined
+      ? isExactWorkloadName(known, candidate.account?.name ?? '') && !candidates.some(isProduct)
+      : isProduct(candidate);
   return isIt ? known.owner : undefined;
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
 function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) {
   const { context, domain, held } = question;
-  const isMeant = domain.marked.length > 0 && rights.change !== undefined && account !== undefined;
+  const isMeant = domain.types.length > 0 && rights.change !== undefined && account !== undefined;
   if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return undefined;
-  const all = domain.marked.map((type) =>
+  const all = domain.types.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
   return all.every((one) => one.isMarked)
@@ -401,7 +403,7 @@ export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect):
 }
 
 function hasLostRight({ domain, held }: OwnerQuestion, { lost }: Suspect) {
-  const isMeant = !isSetByHand(held) && domain.marked.includes(held.type);
+  const isMeant = !isSetByHand(held) && domain.types.includes(held.type);
   return isMeant && lost?.isOnType ? lost.text : undefined;
 }
 

@@ -166,10 +166,8 @@ export interface FinalizerDomain {
   relation: 'own' | 'other' | 'none' | 'foreign';
   /** API groups, without the built-in ones. */
   groups: string[];
-  /** The types of these groups, or the object's own: their CRDs explain the finalizer. */
+  /** The types of these groups, or the object's own: their controller has the marks, and their CRDs explain the finalizer. */
   types: ResourceType[];
-  /** Those of which a controller has to have the marks: a company's domain is above the groups of several products. */
-  marked: ResourceType[];
 }
 
 export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
@@ -177,21 +175,13 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   const all = typesOf(context);
   const own = isBuiltIn(held.type.group) ? [] : [held.type];
   const groups = own.map(({ group }) => group);
-  const served = new Set(all.map(({ group }) => group));
-  served.delete(held.type.group);
   // Above the type's group there may be the group of another product.
-  const isOther = served.has(domain);
-  if (!isOther && groups.some((group) => isDomainOf(all, group, domain)))
-    return { relation: 'own', groups, types: own, marked: own };
-  const others = isOther ? [domain] : [...served].filter((one) => isDomainOf(all, one, domain));
-  if (others.length === 0) {
-    const isNone = isOfNoDomain(held);
-    const marked = isNone ? own : [];
-    return { relation: isNone ? 'none' : 'foreign', groups, types: marked, marked };
-  }
-  const types = all.filter(({ group }) => others.includes(group) && !isBuiltIn(group));
-  const marked = types.filter(({ group }) => !group.endsWith(`.${domain}`));
-  return { relation: 'other', groups: others, types, marked };
+  const others = all.filter(({ group }) => group === domain && group !== held.type.group);
+  if (others.length > 0) return { relation: 'other', groups: [domain], types: others };
+  if (groups.some((group) => isDomainOf(all, group, domain)))
+    return { relation: 'own', groups, types: own };
+  const isNone = isOfNoDomain(held);
+  return { relation: isNone ? 'none' : 'foreign', groups, types: isNone ? own : [] };
 }
 
 /** Labels that any project puts in front of its own name. */

@@ -42,13 +42,6 @@ function podOf(holder = ''): string {
   return holder.replace(/_[^_]*$/, '');
 }
 
-/** Reports whether the holder has the name of a pod of a Deployment, and the Lease's namespace has no such pod. */
-export function isLeftOver({ now }: Context, { namespace, holder = '' }: LeaseFacts): boolean {
-  const [, pod = ''] = /^(.+-[a-z0-9]{5,10}-[a-z0-9]{5})_/.exec(holder) ?? [];
-  const pods = now.cluster.pods ?? now.places[namespace]?.pods;
-  return pod !== '' && pods?.ok === true && pods.value.every(({ name }) => name !== pod);
-}
-
 /**
  * Reports whether one of the workload's pods holds the Lease: client-go adds `_` and an ID to the name, cert-manager
  * `-external-` and the name of its controller.

@@ -97,7 +97,7 @@ export function containsName(longer: string, name: string): boolean {
 }
 
 /** Returns the names, and what is left of them behind the name of the Helm release, which charts put in front of their own. */
-function withoutRelease({ annotations, labels }: Actor, names: readonly string[]): string[] {
+export function withoutRelease({ annotations, labels }: Actor, names: readonly string[]): string[] {
   const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
   const bare = releases.flatMap((release) =>
     names.flatMap((name) =>
@@ -112,18 +112,6 @@ export const programNames = remember((actor: Actor): string[] => {
   const names = withoutRelease(actor, [...actor.programs, actor.account.name]);
   return [...new Set(names.filter(identifiesProgram).map(withoutHash))];
 });
-
-/** Reports whether the workload itself has this name. */
-export function hasWorkloadName(actor: Actor, name: string): boolean {
-  return withoutRelease(actor, [actor.name]).some((own) => isSameName(own, name));
-}
-
-/** Reports whether it runs a program of this name: any workload may run as the account of an operator. */
-export function runsProgram(actor: Actor, name: string): boolean {
-  return withoutRelease(actor, actor.programs).some(
-    (own) => identifiesProgram(own) && isSameName(own, name),
-  );
-}
 
 /** Reports whether one of the workload's names is this name. */
 export function hasProgramName(actor: Actor, name: string): boolean {
@@ -179,21 +167,10 @@ function isPodNameOf({ name }: Actor, podName: string): boolean {
   return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
 }
 
-/**
- * Reports whether a workload is the well-known product itself: by name and namespace, or by a name that no other program
- * has. `console-cert-manager` may be a console for it: the prefix has to be the name of its Helm release. An entry for
- * any controller identifies none.
- */
-export function isExactProduct(known: CatalogueEntry, actor: Actor): boolean {
-  const isDefault = known.workload.some(
+/** Reports whether a workload has the name and the namespace of the well-known product. */
+export function isDefaultWorkload({ workload }: CatalogueEntry, actor: Actor): boolean {
+  return workload.some(
     ({ namespace, name }) => `${namespace}/${name}` === `${actor.namespace}/${actor.name}`,
-  );
-  return (
-    known.anyController === undefined &&
-    (isDefault ||
-      actor.programs.some(
-        (program) => identifiesProgram(program) && isExactWorkloadName(known, program),
-      ))
   );
 }
 

@@ -27,7 +27,7 @@ import {
   lateWrites,
   statusManagers,
 } from './held.ts';
-import { holderOf, isLeftOver, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
+import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
   domainOf,
   HARMLESS_WRITERS,
@@ -37,7 +37,6 @@ import {
   isKubernetesComponent,
   matchesReporter,
   productsOf,
-  runsProgram,
   workloadsOfProgram,
 } from './names.ts';
 
@@ -114,7 +113,7 @@ function judge(question: OwnerQuestion): Ownership {
     isDecided(one) ||
     (one.actor !== undefined &&
       hasClue(one, 'namesake') &&
-      (runsProgram(one.actor, question.program) || one.actor.name === best?.actor?.name));
+      (hasProgramName(one.actor, question.program) || one.actor.name === best?.actor?.name));
   const isOnly =
     best !== undefined && isDecided(best) && all.every((one) => one === best || !mayBeIt(one));
   if (best !== undefined && workloadExists(best)) {
@@ -129,14 +128,13 @@ function judge(question: OwnerQuestion): Ownership {
   const others = othersAlive(the, best, further);
   // Beside an account or a program that is gone, a permission alone makes nobody the controller; and beside a program of a
   // known product, only another part of that.
-  const { actor, program } = best ?? {};
+  const program = best?.program;
   const isOfProduct = program !== undefined && known !== undefined && known.workload.length > 0;
   const rivals = suspects.filter((one) =>
     isOfProduct
       ? hasClue(one, 'catalogue', 'namesake')
       : !isKnownForAnother(question, one) &&
         (best === undefined ||
-          (actor && one.rights.change) ||
           isMoreThanAble(one) ||
           (one.rights.isMarked && isOfOneCompany(held))),
   );
@@ -175,7 +173,7 @@ function rankOf(one: Suspect): number {
  * beside a permission ties it to the finalizer, and nobody else seems to be at work.
  */
 function leading(the: Case): Suspect | undefined {
-  const { domain, tied, able, excluded, writer } = the;
+  const { tied, able, excluded, writer } = the;
   const decided = tied.filter(isDecided);
   const pool = decided[0] ? decided : tied.filter((one) => !isKnownForAnother(the, one));
   const ranks = pool.map(rankOf);
@@ -183,8 +181,6 @@ function leading(the: Case): Suspect | undefined {
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
   if (isDecided(best)) return hasRival(the, best) ? undefined : best;
   const isContradicted =
-    // What shows a workload cannot tell it from an account with the marks whose workload is gone.
-    (workloadExists(best) && pool.some((one) => !workloadExists(one) && hasClue(one, 'marks'))) ||
     // Who may change everything restores what others have written: only a name that frameworks give tells, of the one who may.
     (best.rights.change === 'everything' &&
       !(
@@ -192,8 +188,6 @@ function leading(the: Case): Suspect | undefined {
         isFrameworkName(writer) &&
         able.every(({ actor }) => actor === best.actor)
       )) ||
-    // What is about the type alone names none of the controllers that share it.
-    (domain.relation === 'foreign' && !hasClue(best, 'namesake')) ||
     isStatusOfAnother(the, best) ||
     excluded.some(
       (one) =>
@@ -249,18 +243,18 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 /**
  * Returns what shows that somebody may act, in sentences: who may change the objects, controllers that were ruled out and to
  * which clues point, and programs that no workload in the cluster shows. Who was deleted with the namespace had its
- * permissions there: those for everything then say nothing about this object.
+ * permissions there.
  */
 function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
   const { context, domain, excluded, known } = the;
   const home = best?.account?.namespace;
   const wasHere = isInside(context, home);
-  // Beside a well-known product, or an account made for this type, somebody's permission for everything says nothing.
+  // Beside a well-known product, or one that is gone, somebody's permission for everything says nothing.
   const isProduct = known !== undefined && known.workload.length > 0 && !known.anyController;
-  const isMade = best?.account !== undefined && (isDecided(best) || hasClue(best, 'marks'));
   const named = able.filter(
     ({ actor, rights }) =>
-      rights.change === 'named' || !(wasHere || isProduct || (isMade && actor?.namespace !== home)),
+      rights.change === 'named' ||
+      (!isProduct && (home === undefined || actor?.namespace === home)),
   );
   const unbound = new Set(domain.types.flatMap((type) => unboundRoles(context, type)));
   const ruledOut = excluded.filter((one) => workloadExists(one) && isMoreThanAble(one));
@@ -286,21 +280,13 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
  * writes, a cloud provider. An account that no workload uses is that of a controller which is gone.
  */
 function outsidePrograms(question: OwnerQuestion): string[] {
-  const { context, held, domain, actors, candidates, program } = question;
+  const { context, held, domain, actors, program } = question;
   const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
-    (lease) =>
-      isRenewed(context, lease) && !holderOf(context, lease) && !isLeftOver(context, lease),
+    (lease) => isRenewed(context, lease) && !holderOf(context, lease),
   );
-  // Any controller may write under a common word, such as `controller`, or under its API group, `example.com/widgets`,
-  // which no workload can have as its name: it is outside only if none here may change it.
-  const mayBeHere = candidates.some(({ actor, rights }) => actor && rights.change !== undefined);
-  const isCommon = (manager: string): boolean =>
-    isFrameworkName(manager) || manager.includes('/') || isControllerOfType(held, manager);
   const writers = lateWrites(held).filter(
     ({ manager }) =>
-      !HARMLESS_WRITERS.test(manager) &&
-      !(isCommon(manager) && mayBeHere) &&
-      workloadsOfProgram(actors, manager).length === 0,
+      !HARMLESS_WRITERS.test(manager) && workloadsOfProgram(actors, manager).length === 0,
   );
   const reporters = eventsAbout(context, held).filter(
     ({ component, instance }) =>
