@@ -10,7 +10,7 @@ import { isOverdue } from '../model/facts/workloads.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { itemsIn, valueIn } from '../model/read.ts';
 import type { ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
-import { type Actor, actorsOf, isAlive } from './actors.ts';
+import { actorsOf, isAlive } from './actors.ts';
 import type { AdmissionRequest } from './admission/expressions.ts';
 import {
   ADMISSION_SOURCES,
@@ -35,15 +35,8 @@ import { type Context, contextOf, isInside } from './context.ts';
 import { objectDetail } from './detail.ts';
 import { placesOfRoles } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';
-import {
-  controllerNames,
-  definitionNames,
-  type Held,
-  isOftenProviderManaged,
-  knownFinalizer,
-} from './owner/held.ts';
+import { definitionNames, type Held, isOftenProviderManaged } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
-import { hasProgramName, isWorkloadOf } from './owner/names.ts';
 import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
@@ -202,7 +195,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   const isRead = FOR_OWNERS.every((key) => cluster[key] !== undefined);
   const able = held.map((one) => ableAccounts(context, one.type));
   const homes = new Set([
-    ...held.flatMap((one) => namesakeHomes(context, one)),
+    ...held.flatMap((one) => homesOfSuspects(context, one)),
     ...able.flatMap(({ accounts }) => accounts.flatMap(({ namespace }) => namespace ?? [])),
     ...able.flatMap(({ namespaces }) => namespaces),
   ]);
@@ -267,14 +260,10 @@ function forHeld(context: Context, held: Held): Part {
   };
 }
 
-/** Returns where workloads run that have the name of the writer or product. */
-function namesakeHomes(context: Context, held: Held): string[] {
-  const known = knownFinalizer(held);
-  const names = controllerNames(held);
-  const isNamesake = (actor: Actor): boolean =>
-    names.some((name) => hasProgramName(actor, name)) ||
-    (known !== undefined && isWorkloadOf(known, actor.name));
-  return actorsOf(context).flatMap((actor) => (isNamesake(actor) ? actor.namespace : []));
+/** Returns where workloads run to which a clue points. */
+function homesOfSuspects(context: Context, held: Held): string[] {
+  const { owner, suspects, excluded } = findOwner(context, held);
+  return [owner, ...suspects, ...excluded].flatMap((one) => one?.actor?.namespace ?? []);
 }
 
 /** Returns the logs of the most likely owners. Their pods and containers are known after the second round. */

@@ -85,12 +85,6 @@ export function statusManagers(held: Held): string[] {
   return [...new Set(managers)].filter((manager) => identifiesController(held, manager));
 }
 
-/** Returns the names that identify programs: of the finalizer's writer and of the status. */
-export function controllerNames(held: Held): string[] {
-  const { manager = '' } = writerOf(held) ?? {};
-  return [...(identifiesController(held, manager) ? [manager] : []), ...statusManagers(held)];
-}
-
 /**
  * Returns the writes to these objects since the deletion began, of their status or anything else. In a forecast there are
  * none: the deletion lies ahead.
