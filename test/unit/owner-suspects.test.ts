@@ -504,6 +504,28 @@ const ROWS: Record<string, Row> = {
     ...{ in: 'everyday-kopf-silent', is: 'owner-running preview-operator' },
     change: feed(KOPF, undefined, { name: 'chatops', bound: ['chat'] }),
   },
+  'an operator that was installed again elsewhere, beside the binding of its first account': {
+    ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-running memcached-system' },
+    change: (now) => {
+      const { account: name } = named(listed(now, 'deployments'), 'memcached');
+      const { role: bound } = named(listed(now, 'clusterRoleBindings'), 'memcached-manager');
+      const first = binding('first', [account('memcached-first', name)]);
+      listed(now, 'clusterRoleBindings').push({ ...first, role: bound });
+    },
+  },
+  'a program without any right that is told to watch this namespace, where the operator is gone': {
+    ...{ in: GONE, is: 'owner-unknown' },
+    change: (now) => {
+      const args = [`--watch-namespace=${now.namespace.name}`];
+      listed(now, 'deployments').push(deployment('team-b', 'feed', { ...MANAGER, args }));
+    },
+  },
+  'a program that may change the type and watches another namespace, where the operator is gone': {
+    ...{ in: GONE, is: 'owner-unknown' },
+    change: feed({ name: 'feed', args: ['--watch-namespace=team-b'] }, [
+      rule(CACHE, ['memcacheds'], '*'),
+    ]),
+  },
   'a console of the release that watches another namespace, where the operator is gone': {
     ...{ in: 'everyday-rabbitmq-uninstalled', is: 'owner-unknown' },
     change: (now) => {

@@ -162,28 +162,39 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
   const rights = (account: Account): Rights =>
     rightsOf(context, account, held.type, names, subresource);
   const actors = actorsOf(context);
-  const used = new Set(actors.map(({ account }) => accountText(account)));
-  const idle = ableAccounts(context, held.type).accounts.filter(
-    (account) => !used.has(accountText(account)),
-  );
   const domain = finalizerDomain(context, held);
   const lost = lostRight(context, held);
+  const workloads = actors.map((actor) => {
+    // A static pod acts by credentials of its own, which RBAC does not show.
+    const own = isStatic(actor) ? { ...rights(NOBODY), impersonates: true } : rights(actor.account);
+    return {
+      ...{ actor, account: actor.account, clues: [] },
+      ...{ rights: own, lost: lost(actor, own) },
+    };
+  });
+  const used = new Set(actors.map(({ account }) => accountText(account)));
+  // An account of the same name in another namespace is left of an earlier installation of a workload that acts here.
+  const acting = new Set(
+    workloads
+      .filter(
+        ({ actor, rights: { change } }) =>
+          !actor.isGone &&
+          change !== undefined &&
+          restrictionOf(context, held, actor) === undefined,
+      )
+      .map(({ account }) => account.name),
+  );
+  acting.delete('default');
+  const idle = ableAccounts(context, held.type).accounts.filter(
+    (account) => !used.has(accountText(account)) && !acting.has(account.name),
+  );
   return {
     ...{ context, held, domain, actors },
     known: knownFinalizer(held),
     writer: writerOf(held)?.manager ?? '',
     program: specificFieldManager(held),
     candidates: [
-      ...actors.map((actor) => {
-        // A static pod acts by credentials of its own, which RBAC does not show.
-        const own = isStatic(actor)
-          ? { ...rights(NOBODY), impersonates: true }
-          : rights(actor.account);
-        return {
-          ...{ actor, account: actor.account, clues: [] },
-          ...{ rights: own, lost: lost(actor, own) },
-        };
-      }),
+      ...workloads,
       ...idle.map((account) => ({ actor: undefined, account, clues: [], rights: rights(account) })),
     ],
   };
@@ -226,7 +237,7 @@ function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
 function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { account }: Actor) {
   const { lost, rights } = suspect;
   if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
-  if (departedGrant(context, account, type) !== undefined) return true;
+  if (departedGrant(context, account, type) !== undefined || isTold(context, suspect)) return true;
   const isLeft = rights.reachesGroup && (isDecided(suspect) || !isBuiltIn(type.group));
   const isTied = isDecided(suspect) || hasClue(suspect, 'namesake');
   return isTied && (isLeft || hasNoRight(context, account));
@@ -537,12 +548,25 @@ const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
  * Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. Many programs
  * may change a built-in type of namespaces.
  */
-function isPermitted({ context, held, domain }: OwnerQuestion, { actor, rights }: Suspect) {
+function isPermitted({ context, held, domain }: OwnerQuestion, candidate: Suspect) {
+  const { actor, rights } = candidate;
   const { type } = held;
   const isCommon = type.namespaced && isBuiltIn(type.group) && domain.relation !== 'other';
   if (actor === undefined || isCommon) return undefined;
   const isMeant = actor.isGone || !isGeneralTool(actor);
   const by = isMeant ? departedGrant(context, actor.account, type, true) : undefined;
   if (by !== undefined) return `RoleBinding ${by}, deleted with this namespace`;
+  if (isMeant && isTold(context, candidate))
+    return 'its settings name this namespace, and no role that is left gives it a right here';
   return rights.change === 'named' ? rights.because.slice(0, 3).join('; ') : undefined;
+}
+
+/** A Role of this namespace, which was deleted with it, may have given its right to who is told to work here. */
+function isTold({ now: { namespace } }: Context, { actor, rights }: Suspect): boolean {
+  return (
+    actor?.watches?.includes(namespace.name) === true &&
+    actor.namespace !== namespace.name &&
+    rights.change === undefined &&
+    !rights.worksElsewhere
+  );
 }

@@ -257,7 +257,9 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
       (!isProduct && (home === undefined || actor?.namespace === home)),
   );
   const unbound = new Set(domain.types.flatMap((type) => unboundRoles(context, type)));
-  const ruledOut = excluded.filter((one) => workloadExists(one) && isMoreThanAble(one));
+  const ruledOut = excluded.filter(
+    (one) => workloadExists(one) && (isMoreThanAble(one) || one.rights.change === 'named'),
+  );
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
     ...(wasHere
