@@ -176,9 +176,9 @@ function usersOf(context: Context, held: Held): string[] {
     .map(({ kind, name }) => `${kind} ${name}`);
 }
 
-/** Judges kube-controller-manager as any other owner: by its Lease and its writes. */
+/** Judges kube-controller-manager, which no workload shows: by its Lease, by what refuses its requests, and by what it waits for. */
 function controllerManagerResults(context: Context, held: Held): OwnerResults {
-  const { finalizer } = held;
+  const { finalizer, objects, subject, type } = held;
   const { evidence, state } = controllerManager(context);
   const endAt = (...results: [RuleResult, ...RuleResult[]]): OwnerResults => ({
     ...NO_OWNER_EXPECTED,
@@ -189,52 +189,41 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const { results: obstacles } = judgeRemoval(context, held);
   // Errors from before the deletion are about other work, such as the provisioning of a volume.
   const [refusal] = isAhead ? [] : refusalsFor(context, held);
-  const isRefused = obstacles.length > 0;
-  const isFailing = isRefused || refusal !== undefined;
-  const users = isFailing ? [] : usersOf(context, held);
-  if (!isFailing && isAhead && users.length === 0) return EXPECTED;
+  const runs = state === 'fresh' ? 'runs' : 'seems to run';
+  const says = obstacles[0] ? 'the removal is refused' : refusal && shortQuote(refusal.error.text);
+  const known = {
+    subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
+    finalizer,
+    certainty: state === 'fresh' ? 'proven' : 'likely',
+    evidence: [`${finalizer} is removed by the ${knownFinalizer(held)?.owner}`, evidence],
+  } as const;
+  if (says !== undefined) {
+    const failing = { ...known, code: 'owner-failing', message: `${runs}, but ${says}` } as const;
+    return endAt({ ...failing, remedies: [], waitsFor: obstacles.map(resultId) }, ...obstacles);
+  }
+  const users = usersOf(context, held);
+  if (isAhead && users.length === 0) return EXPECTED;
   // The status of a ResourceClaim names the pod for which it is reserved; a claim of a volume names what waits for it.
-  const isReserved = held.type.group === 'resource.k8s.io';
+  const isReserved = type.group === 'resource.k8s.io';
   const ties = isReserved ? (['named', 'owned'] as const) : (['owned'] as const);
   const children = objectsAwaited(context, held, ties).flatMap((object) =>
     idsOfObject(context, object),
   );
-  const parts = isFailing ? [] : [...children, ...idsOfPods(context, held)];
+  const parts = [...children, ...idsOfPods(context, held)];
   if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
-  const error = refusal?.error;
-  const quote = isRefused || !error ? undefined : shortQuote(error.text);
-  const says = isRefused
-    ? ', but the removal is refused'
-    : error
-      ? `, but its requests fail: ${quote}`
-      : users.length > 0
-        ? `; it waits as long as ${listNames(users, 3)} uses it`
-        : '; it may be slow';
-  const { kind, name } = held.subject;
-  const [object] = held.objects;
-  const end = { text: `End what uses ${kind} ${name}: ${listNames(users, 3)}` };
-  const more = { text: 'Give the deletion more time: raise the timeout' };
+  const { kind, name } = subject;
+  const who = listNames(users, 3);
   // A refused update is reported nowhere: neither in an Event nor in a status.
-  const attempt = object && {
+  const attempts = objects.slice(0, 1).map((object) => ({
     text: `Try to remove ${finalizer} from ${kind} ${name} as a dry run: a refusal says what stops the controller`,
-    command: `${patchCommand(objectArgs(object, typeName(held.type)), removalPatch(object, [finalizer]))} --dry-run=server`,
-  };
-  const wait = users.length > 0 ? [end] : attempt ? [attempt, more] : [more];
-  const isFresh = state === 'fresh';
-  const known = `${finalizer} is removed by the ${knownFinalizer(held)?.owner}`;
-  const result: RuleResult = {
-    code: isFailing ? 'owner-failing' : 'owner-running',
-    subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
-    ...{
-      finalizer,
-      quote,
-      scope: 'cluster',
-      certainty: isAhead && !isFailing ? 'unknown' : isFresh ? 'proven' : 'likely',
-    },
-    message: `${isFresh ? 'runs' : 'is its controller, and seems to run'}${says}`,
-    evidence: [known, evidence],
-    remedies: isFailing ? [] : wait.map((one, at) => withRole(at === 0 ? 'now' : 'or', one)),
-    waitsFor: obstacles.map(resultId),
-  };
-  return endAt(result, ...obstacles);
+    command: `${patchCommand(objectArgs(object, typeName(type)), removalPatch(object, [finalizer]))} --dry-run=server`,
+  }));
+  const [fix = { text: 'Give the deletion more time: raise the timeout' }] = who
+    ? [{ text: `End what uses ${kind} ${name}: ${who}` }]
+    : attempts;
+  return endAt({
+    ...{ ...known, code: 'owner-running', ...(isAhead && { certainty: 'unknown' }) },
+    message: `${runs}; ${who ? `it waits as long as ${who} uses it` : 'it may be slow'}`,
+    remedies: [withRole('now', fix)],
+  });
 }
