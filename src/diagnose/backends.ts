@@ -7,7 +7,6 @@ import {
   lookRemedy,
   objectArgs,
   podRemedies,
-  preventionRemedies,
   startRemedies,
   withRole,
 } from './commands.ts';
@@ -19,43 +18,40 @@ import { type RuleResult, serviceText } from './results.ts';
 interface Backend {
   /** The backend cannot answer: it has no Service, or no ready pod. Undefined: these were not read. */
   isDead: boolean | undefined;
-  /** The way in which a call fails, if an error or the objects that were read show it. */
-  failure: CallFailure;
   /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
   text: string;
-  actor?: Actor;
-  /** No pod of it is created any more: its namespace, which may be this one, is or would be deleted. */
+  actor?: Actor | undefined;
+  /** No pod of it is created any more: its namespace, which may be this one, does not exist, or is or would be deleted. */
   isLost: boolean;
-  /** Its namespace does not exist: what names the Service was left behind. */
-  isLeftOver: boolean;
 }
 
-/** Finds the Service, the workload that its selector selects, and the state of that workload. */
-export function backendOf(context: Context, service: ServiceRef, said?: CallFailure): Backend {
+/** Finds the Service, the workload that its selector selects, and the state of that workload. `said`: how a call fails. */
+export function backendOf(
+  context: Context,
+  service: ServiceRef,
+  said: CallFailure = 'other',
+): Backend {
   const { cluster, places } = context.now;
   const { namespace } = service;
   const isGoing = willBeDeleted(context, namespace);
   const isHere = isInside(context, namespace) || isGoing;
   const isEnding = !isHere && isEndingNamespace(context, namespace);
-  const dead = (text: string, failure: CallFailure, more: Partial<Backend> = {}): Backend => ({
-    isDead: true,
-    text: isEnding ? `${text}, and whose namespace is being deleted` : text,
-    failure: said ?? failure,
-    isLost: isHere || isEnding,
-    isLeftOver: false,
-    ...more,
-  });
-  if (isGoing) return dead(`which ${fateText(context, namespace)}`, 'no-endpoints');
-  const says = `which ${SAYS[said ?? 'other']}`;
-  const unread = dead(says, 'no-endpoints', { isDead: undefined });
+  const isLost = isHere || isEnding;
+  const dead = (text: string, actor?: Actor): Backend => {
+    const more = isEnding ? ', and whose namespace is being deleted' : '';
+    return { isDead: true, text: text + more, actor, isLost };
+  };
+  if (isGoing) return dead(`which ${fateText(context, namespace)}`);
+  const unread = { ...dead(`which ${SAYS[said]}`), isDead: undefined };
   const { services, pods } = places[namespace] ?? {};
   if (services?.ok !== true) return unread;
   const selector = services.value.find(({ name }) => name === service.name)?.selector;
   if (selector === undefined) {
     const all = cluster.namespaces;
     const isLeftOver = all?.ok === true && !all.value.some(({ name }) => name === namespace);
-    const none = isLeftOver ? 'whose namespace does not exist' : 'which does not exist';
-    return dead(none, 'service-not-found', { isLeftOver });
+    return isLeftOver
+      ? { ...dead('whose namespace does not exist'), isLost: true }
+      : dead('which does not exist');
   }
   const labels = Object.entries(selector);
   if (labels.length === 0) return unread;
@@ -63,17 +59,15 @@ export function backendOf(context: Context, service: ServiceRef, said?: CallFail
     (one) =>
       one.namespace === namespace && labels.every(([key, value]) => one.podLabels[key] === value),
   );
-  if (actors.some(({ ready }) => ready > 0)) {
-    return dead(says, 'other', { isDead: false, isLost: isHere });
-  }
+  if (actors.some(({ ready }) => ready > 0)) return { ...unread, isDead: false, isLost: isHere };
   if (pods?.ok !== true) return unread;
   const actor = actors.find(({ isGone }) => !isGone);
-  if (actor === undefined) return dead(`which ${SAYS['no-endpoints']}`, 'no-endpoints');
+  if (actor === undefined) return dead(`which ${SAYS['no-endpoints']}`);
   const [trouble] = actor.pods.flatMap(({ troubles }) => troubles);
   const why = trouble === undefined ? '' : ` (${shortQuote(trouble)})`;
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready${why}`;
-  return dead(`whose ${actorText(actor)} ${state}`, 'no-endpoints', { actor });
+  return dead(`whose ${actorText(actor)} ${state}`, actor);
 }
 
 /** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
@@ -109,38 +103,29 @@ interface Call extends Omit<RuleResult, 'message' | 'remedies'> {
   /** Writes the message of the finding. */
   says: (server: string) => string;
   /** Ends the calls; `text` begins in lower case. */
-  stop: {
-    text: string;
-    command: string;
-    risk: string;
-    /** The command changes how stored objects are read. Software that was lost is then better installed again. */
-    changesObjects?: true;
-  };
+  stop: { text: string; command: string; risk: string };
   /** Further ways, if the backend cannot be made to answer. */
   or?: Remedy[];
 }
 
 /** Returns the finding that a server does not answer. One in a namespace that is being deleted cannot be restored: the calls have to end. */
 export function unansweredCall(context: Context, call: Call): RuleResult {
-  const { service, failure, says, stop, or = [], ...finding } = call;
-  const { text, changesObjects = false, ...how } = stop;
+  const { service, failure = 'other', says, stop, or = [], ...finding } = call;
+  const { text, ...how } = stop;
   const backend = service && backendOf(context, service, failure);
   const server = backend
     ? `${serviceText(service)}, ${backend.text}`
-    : `a server that ${SAYS[failure ?? 'other']}`;
+    : `a server that ${SAYS[failure]}`;
   const end = withRole('now', { text: upperFirst(text), ...how });
+  const earlier = { text: upperFirst(`${text} before you delete the namespace that serves it`) };
+  const lesson = context.now.forecast === undefined ? [withRole('next', earlier)] : [];
   const remedies = backend?.isLost
-    ? preventionRemedies(context, `${text} before you delete the namespace that serves it`, how, [
-        end,
+    ? [...lesson, end, ...or]
+    : [
+        ...backendRemedies(context, service, failure),
         ...or,
-      ])
-    : backend?.isLeftOver && !changesObjects
-      ? [end, ...or]
-      : [
-          ...backendRemedies(context, service, failure),
-          ...or,
-          { ...end, role: 'or' as const, text: `If this software was removed for good, ${text}` },
-        ];
+        { ...end, role: 'or' as const, text: `If this software was removed for good, ${text}` },
+      ];
   return {
     ...finding,
     message: says(server),
@@ -154,13 +139,13 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
 export function backendRemedies(
   context: Context,
   service: ServiceRef | undefined,
-  said?: CallFailure,
+  said: CallFailure,
 ): Remedy[] {
+  const fix = FIXES[said] ?? 'respond as the API server expects';
   if (service === undefined) {
-    const text = `Let that server ${FIXES[said ?? 'other'] ?? 'respond as the API server expects'}; ${HEALS}`;
-    return [withRole('now', { text })];
+    return [withRole('now', { text: `Let that server ${fix}; ${HEALS}` })];
   }
-  const { actor, failure, isDead, isLeftOver } = backendOf(context, service, said);
+  const { actor, isDead } = backendOf(context, service, said);
   const who = serviceText(service);
   const then = `it is the backend of ${who}, and ${HEALS}`;
   if (actor) {
@@ -168,14 +153,14 @@ export function backendRemedies(
       ? startRemedies(context, actor, then)
       : podRemedies(actor, actorText(actor), then);
   }
-  const fix = isDead
+  const text = isDead
     ? `Install the software behind ${who} again`
-    : `Let the backend of ${who} ${FIXES[failure] ?? 'respond as the API server expects'}`;
+    : `Let the backend of ${who} ${fix}`;
   const see = isDead
     ? kubectl('get', 'all', '-n', service.namespace)
     : kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
   return [
-    withRole('now', { text: `${fix}; ${HEALS}` }),
-    ...(isLeftOver ? [] : [lookRemedy(`See what is behind ${who}`, see)]),
+    withRole('now', { text: `${text}; ${HEALS}` }),
+    lookRemedy(`See what is behind ${who}`, see),
   ];
 }

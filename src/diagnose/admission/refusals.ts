@@ -169,7 +169,7 @@ export function deadWebhook(
   if (backend?.isDead !== true) return undefined;
   const does = requestText(request);
   const text = `it matches ${does} there and fails closed`;
-  const call = { webhook: name, cause: backend.failure, service, text };
+  const call = { webhook: name, cause: 'no-endpoints', service, text } as const;
   return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, does, webhook);
 }
 

@@ -194,9 +194,9 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   const known = {
     subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
     finalizer,
-    certainty: state === 'fresh' ? 'proven' : 'likely',
+    certainty: state === 'fresh' ? ('proven' as const) : ('likely' as const),
     evidence: [`${finalizer} is removed by the ${knownFinalizer(held)?.owner}`, evidence],
-  } as const;
+  };
   if (says !== undefined) {
     const failing = { ...known, code: 'owner-failing', message: `${runs}, but ${says}` } as const;
     return endAt({ ...failing, remedies: [], waitsFor: obstacles.map(resultId) }, ...obstacles);

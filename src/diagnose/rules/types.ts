@@ -208,11 +208,18 @@ function foreseenConversions(context: Context): RuleResult[] {
     const { group, kind: objectKind, name, service, storedVersions } = crd;
     const { type, total } = counts.find((one) => typeName(one.type) === name) ?? {};
     const isGone = willBeDeleted(context, service.namespace);
-    const { isDead, failure: cause } = backendOf(context, service);
+    const { isDead } = backendOf(context, service);
     const isConverted = storedVersions.some((version) => version !== type?.version);
     if (type === undefined || !isDead || !isConverted || (isGone && total === 0)) return [];
     const text = `CRD ${name}: objects are stored as ${storedVersions.join(', ')} and read as ${type.version}`;
-    const error = { kind: 'conversion-failed' as const, group, objectKind, cause, service, text };
+    const error = {
+      kind: 'conversion-failed' as const,
+      group,
+      objectKind,
+      cause: 'no-endpoints' as const,
+      service,
+      text,
+    };
     const certainty = isGone ? undefined : ('unknown' as const);
     return { ...conversionFailing(context, error), certainty };
   });
@@ -232,7 +239,6 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
       `has objects that cannot be read or deleted: they need conversion by ${server}`,
     stop: {
       text: `let the API server do without the conversion webhook of ${name}`,
-      changesObjects: true,
       command: patchCommand(nameArgs('crd', name), [none]),
       risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
     },
