@@ -2,14 +2,7 @@ import { shortQuote, upperFirst } from '../base/text.ts';
 import type { Remedy } from '../model/finding.ts';
 import type { ServiceRef } from '../model/snapshot.ts';
 import { type Actor, actorsOf, actorText, isEndingNamespace } from './actors.ts';
-import {
-  kubectl,
-  lookRemedy,
-  objectArgs,
-  podRemedies,
-  startRemedies,
-  withRole,
-} from './commands.ts';
+import { fixRemedy, podRemedies, startRemedies, withRole } from './commands.ts';
 import { type Context, fateText, isInside, willBeDeleted } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
 import { type RuleResult, serviceText } from './results.ts';
@@ -143,7 +136,7 @@ export function backendRemedies(
 ): Remedy[] {
   const fix = FIXES[said] ?? 'respond as the API server expects';
   if (service === undefined) {
-    return [withRole('now', { text: `Let that server ${fix}; ${HEALS}` })];
+    return [fixRemedy(`Let that server ${fix}; ${HEALS}`)];
   }
   const { actor, isDead } = backendOf(context, service, said);
   const who = serviceText(service);
@@ -156,11 +149,5 @@ export function backendRemedies(
   const text = isDead
     ? `Install the software behind ${who} again`
     : `Let the backend of ${who} ${fix}`;
-  const see = isDead
-    ? kubectl('get', 'all', '-n', service.namespace)
-    : kubectl('describe', ...objectArgs({ kind: 'Service', ...service }));
-  return [
-    withRole('now', { text: `${text}; ${HEALS}` }),
-    lookRemedy(`See what is behind ${who}`, see),
-  ];
+  return [fixRemedy(`${text}; ${HEALS}`)];
 }

@@ -69,27 +69,17 @@ export function lookRemedy(text: string, command: string): Remedy {
   return { text, command, role: 'look' };
 }
 
-/** Returns the remedy that sends a plain GET; an error is an answer, although kubectl then fails. */
-export function rawRemedy(what: string, path: string): Remedy {
-  const command = `${kubectl('get', '--raw', path)} || true`;
-  return lookRemedy(`See what the API server answers for ${what}`, command);
-}
-
 export function showObjectRemedy(text: string, object: Parameters<typeof objectArgs>[0]): Remedy {
   return lookRemedy(text, kubectl('get', ...objectArgs(object), '-o', 'yaml'));
 }
 
-/** Returns the remedies for the time before the deletion: of a forecast now, otherwise of the next run; then `late` helps this time. */
+/** Returns the remedy for the time before the deletion: of a forecast now, otherwise of the next run. */
 export function preventionRemedies(
   { now: { forecast } }: Context,
   text: string,
   rest: Pick<Remedy, 'command' | 'risk'> = {},
-  late: Remedy[] = [],
 ): Remedy[] {
-  const remedy = { text: upperFirst(text), ...rest };
-  if (forecast !== undefined) return [withRole('now', remedy)];
-  // The same command twice would fail the second time.
-  return [withRole('next', late.length === 0 ? remedy : { text: remedy.text }), ...late];
+  return [withRole(forecast ? 'now' : 'next', { text: upperFirst(text), ...rest })];
 }
 
 /** Returns the objects without which the pods of a workload do not start. */

@@ -3,7 +3,7 @@ import { apiVersionOf } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { ApiServiceFacts } from '../../model/snapshot.ts';
 import { unansweredCall } from '../backends.ts';
-import { kubectl, nameArgs, rawRemedy, withRole } from '../commands.ts';
+import { fixRemedy, kubectl, nameArgs } from '../commands.ts';
 import { extensionApis } from '../content.ts';
 import { type Context, willBeDeleted } from '../context.ts';
 import { type CallFailure, callFailure } from '../error-texts.ts';
@@ -57,7 +57,7 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
       ...{ code: 'discovery-failed', subject, blocksNamespace: true },
       message: 'cannot be discovered',
       evidence: [...reasons, 'no APIService for it could be read'],
-      remedies: [withRole('now', { text }), rawRemedy(name, `/apis/${name}`)],
+      remedies: [fixRemedy(text)],
     };
   }
   const failure = isDown ? failureOf(api) : 'other';

@@ -1,6 +1,5 @@
 import { listNames } from '../../base/text.ts';
 import {
-  apiVersionOf,
   FINALIZE,
   isBuiltIn,
   POD_TYPE,
@@ -14,13 +13,12 @@ import { foreseenDeletions, judgeAdmission, lastStep } from '../admission/judge.
 import { deadWebhooks, refusalResult } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
 import {
+  fixRemedy,
   kubectl,
   lookRemedy,
   nameArgs,
   patchCommand,
   preventionRemedies,
-  rawRemedy,
-  withRole,
 } from '../commands.ts';
 import {
   conversionsOf,
@@ -95,21 +93,14 @@ function missingRule(context: Context, type: ResourceType, verb: string): RuleRe
 }
 
 function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
-  const { user = CONTROLLER, verb = 'deletecollection', message, text } = error;
-  const target = findType(context, error) ?? { ...error, version: 'v1' };
-  const place = ['-n', context.now.namespace.name];
-  const asked = kubectl('auth', 'can-i', verb, typeName(target), ...place, `--as=${user}`);
+  const { user, message, text } = error;
   return {
     code: 'deletion-forbidden',
-    subject: typeSubject(target),
-    message: `may not be deleted by ${error.user ?? 'the namespace controller'}: ${message}`,
+    subject: typeSubject(findType(context, error) ?? { ...error, version: 'v1' }),
+    message: `may not be deleted by ${user ?? 'the namespace controller'}: ${message}`,
     quote: message,
     evidence: [text],
-    remedies: [
-      withRole('now', { text: `Give ${user} the permission back. ${GRANT}` }),
-      // "no" is an answer, although kubectl then fails.
-      lookRemedy(`See whether ${user} has the permission now`, `${asked} || true`),
-    ],
+    remedies: [fixRemedy(`Give ${user ?? CONTROLLER} the permission back. ${GRANT}`)],
   };
 }
 
@@ -179,21 +170,15 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
   const name = typeName(type);
   const server = extensionApis(context).find(({ group }) => group === type.group)?.service;
   const served = server ? `; its API is served by ${serviceText(server)}` : '';
-  const root = type.group === '' ? '/api' : '/apis';
-  const path = `${root}/${apiVersionOf(type)}/namespaces/${context.now.namespace.name}/${type.resource}`;
-  const fix = `Fix the API of ${name}; the log of kube-apiserver has the error`;
   return {
     code: 'api-failing',
     subject: typeSubject(type),
     message: `cannot be listed or deleted: ${text}`,
     quote: text,
     evidence: [text, `the group can be discovered, yet this type fails${served}`],
-    remedies: [
-      ...(server
-        ? backendRemedies(context, server, callFailure(text))
-        : [withRole('now', { text: fix })]),
-      rawRemedy(`${name} now`, `${path}?limit=1`),
-    ],
+    remedies: server
+      ? backendRemedies(context, server, callFailure(text))
+      : [fixRemedy(`Fix the API of ${name}; the log of kube-apiserver has the error`)],
   };
 }
 
@@ -263,7 +248,7 @@ function storageUnreadable({ now }: Context, text: string, listed?: ResourceType
     message:
       'has an object that the API server cannot read from its storage, so every list of the type fails',
     evidence: [text],
-    remedies: [withRole('now', { text: restore })],
+    remedies: [fixRemedy(restore)],
   };
 }
 
@@ -299,7 +284,7 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
       message: `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`,
       evidence: [`${listNames(finalizers)} is removed from one object after the other`],
       count: left > 1 ? left : undefined,
-      remedies: [withRole('now', { text: 'Give the deletion more time: raise the timeout' })],
+      remedies: [fixRemedy('Give the deletion more time: raise the timeout')],
       blocksNamespace: true,
     };
   });
