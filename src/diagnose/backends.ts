@@ -113,7 +113,7 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
   const earlier = { text: upperFirst(`${text} before you delete the namespace that serves it`) };
   const lesson = context.now.forecast === undefined ? [withRole('next', earlier)] : [];
   const remedies = backend?.isLost
-    ? [...lesson, end, ...or]
+    ? [end, ...or, ...lesson]
     : [
         ...backendRemedies(context, service, failure),
         ...or,

@@ -112,7 +112,7 @@ function errorResults(context: Context, error: ContentError, listed?: ResourceTy
   if (isAdmissionError(error)) return refusedDeletions(context, error);
   const { kind, text } = error;
   if (kind === 'conversion-failed') return [conversionFailing(context, error)];
-  if (kind === 'storage') return [storageUnreadable(context, text, listed)];
+  if (kind === 'storage') return storageUnreadable(context, text, listed);
   if (kind === 'unexpected-items') return [];
   if (kind === 'forbidden') {
     // A text without a user is no refusal by an authorizer, but by an extension API or admission.
@@ -230,26 +230,22 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   });
 }
 
-function storageUnreadable({ now }: Context, text: string, listed?: ResourceType): RuleResult {
-  const { content, namespace } = now;
-  const [only, ...others] = content.filter(({ read }) => !read.ok);
-  // `/registry/[group/]resource/namespace/name` (apiserver, pkg/storage/etcd3/store.go). Other texts name no object.
-  const named = content.find(
-    ({ type: { group, resource } }) =>
-      text.includes(`/${resource}/${namespace.name}/`) &&
-      (isBuiltIn(group) || text.includes(`/${group}/`)),
-  );
-  const type = listed ?? (named ?? (others.length === 0 ? only : undefined))?.type;
+/** Finds an object that cannot be read. The gate's own list of its type fails as well, unless the gate may not list that type. */
+function storageUnreadable({ now }: Context, text: string, listed?: ResourceType): RuleResult[] {
+  const isListed = now.content.some(({ read }) => !read.ok && read.failure.kind === 'server-error');
+  if (listed === undefined && isListed) return [];
   const restore =
     'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
-  return {
-    code: 'storage-unreadable',
-    subject: type ? typeSubject(type) : namespaceSubject(namespace.name),
-    message:
-      'has an object that the API server cannot read from its storage, so every list of the type fails',
-    evidence: [text],
-    remedies: [fixRemedy(restore)],
-  };
+  return [
+    {
+      code: 'storage-unreadable',
+      subject: listed ? typeSubject(listed) : namespaceSubject(now.namespace.name),
+      message:
+        'has an object that the API server cannot read from its storage, so every list of the type fails',
+      evidence: [text],
+      remedies: [fixRemedy(restore)],
+    },
+  ];
 }
 
 /** Finds a terminating CRD. It waits for its objects, and they do not wait for it: it is never the cause (pkg/controller/finalizer). */
