@@ -12,14 +12,7 @@ import { realRequest } from '../admission/guards.ts';
 import { foreseenDeletions, judgeAdmission, lastStep } from '../admission/judge.ts';
 import { deadWebhooks, refusalResult } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
-import {
-  fixRemedy,
-  kubectl,
-  lookRemedy,
-  nameArgs,
-  patchCommand,
-  preventionRemedies,
-} from '../commands.ts';
+import { fixRemedy, nameArgs, patchCommand, preventionRemedies } from '../commands.ts';
 import {
   conversionsOf,
   countsOf,
@@ -250,19 +243,16 @@ function storageUnreadable({ now }: Context, text: string, listed?: ResourceType
 
 /** Finds a terminating CRD. It waits for its objects, and they do not wait for it: it is never the cause (pkg/controller/finalizer). */
 export function crdTerminating(context: Context): RuleResult[] {
-  const find = (name: string) =>
-    lookRemedy(
-      `Find what holds the remaining ${name}, in any namespace; the CRD is deleted after the last one`,
-      kubectl('get', name, '--all-namespaces'),
-    );
-  const order = 'delete the objects first, then their operator, then the CRD';
   return definitionsOf(context)
     .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
     .map(({ name, deletionTimestamp: since }) => ({
       ...{ code: 'crd-terminating', subject: definitionSubject(name), since },
       message: 'is itself being deleted and waits for its last objects',
       evidence: [`deletionTimestamp ${since}`],
-      remedies: [find(name), ...preventionRemedies(context, order)],
+      remedies: preventionRemedies(
+        context,
+        'delete the objects first, then their operator, then the CRD',
+      ),
     }));
 }
 
