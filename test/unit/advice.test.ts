@@ -135,7 +135,7 @@ test.each<[string, string, string, string[], string]>([
   for (const { code, certainty: own, message, remedies } of roots) {
     expect({ code, certainty: own }).toEqual({ code: 'admission-denied', certainty });
     expect(message).toMatch(/^(?:most likely|may be what) changes a field at every update/);
-    expect(remedies[0]?.text).toMatch(/^Exempt this namespace from (?:webhook|binding sizes-here)/);
+    expect(remedies[0]?.text).toMatch(/^Exempt this namespace from (?:webhook|MutatingAdmissionPolicy sizes)/);
     expect(remedies[0]?.command).toContain('"operator":"NotIn"');
   }
 });
