@@ -71,10 +71,10 @@ export function documentOf(view: View, detail: Detail): Block[] {
     ...(only?.basis ? [basisLine(only.basis)] : []),
     ...leftBehindBlocks(view, detail),
     ...namespaces
-      .filter(({ steps }) => steps.length > 0 && !isBrief)
+      .filter(({ steps }) => steps.length > 0 && (only || !isBrief))
       .map(({ name, steps }) => {
         const title = `Delete ${literal(name)} in this order`;
-        return actions({ title, isOrdered: true, actions: steps }, detail);
+        return actions({ title, isOrdered: true, actions: steps }, { rows, isBrief: false });
       }),
     ...(namespaces.length > MAX_VISIBLE_NAMESPACES
       ? fold(`All ${counted(namespaces.length, 'namespace')}`, list, true)
@@ -151,7 +151,7 @@ export function causeSection(
   return [{ kind: 'heading', level: '####', words }, ...blocks];
 }
 
-function actions(group: Remedies, { isBrief, rows }: Detail): Block {
+function actions(group: Remedies, { isBrief, rows }: Omit<Detail, 'causes'>): Block {
   const most = isBrief ? 1 : group.isOrdered ? rows : MAX_CHOICES;
   const shown = group.actions.slice(0, most);
   const left = isBrief ? 0 : group.actions.length - shown.length;

@@ -30,6 +30,8 @@ interface RoleAction extends Action {
   others?: Set<Words>;
 }
 
+/** In place of a deletion that the steps of an ordered deletion have. */
+const IN_ORDER = { text: 'Delete the objects in the order of this report', command: undefined };
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
 
@@ -37,8 +39,8 @@ const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period',
 export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [{ namespace, finding: root }] = cause;
   const scene = { home: namespace.name, now: run.finishedAt };
-  // The steps of an ordered deletion have these commands.
-  const steps = new Set((namespace.order ?? []).map(({ command }) => typeIn(command)));
+  /** "kubectl delete widgets.example.com". */
+  const steps = (namespace.order ?? []).map(({ command }) => command.split(' ', 3).join(' '));
   const actions: RoleAction[] = [];
   for (const { blockers, links } of cause.filter((one) => one.namespace === namespace)) {
     const subjects = links.map(({ subject }) => subject);
@@ -46,8 +48,10 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     const findings = [...links.toReversed(), ...blockers.slice(0, MAX_BLOCKERS_WITH_REMEDIES)];
     for (const finding of new Set(findings)) {
       const words = (text: string): Words => findingText(text, finding, scene, subjects);
-      for (const { text, command, risk, role = 'now' } of finding.remedies) {
-        if (command !== undefined && steps.has(typeIn(command))) continue;
+      for (const remedy of finding.remedies) {
+        const { command: usual = '', risk, role = 'now' } = remedy;
+        const isStep = steps.some((one) => usual.startsWith(`${one} `));
+        const { text, command } = isStep ? IN_ORDER : remedy;
         const told = words(text.replace(/[.:]$/, ''));
         // The same for another object that waits for this cause is no alternative: each has to be done.
         const template = text.replace(`${waiting.kind} ${waiting.name}`, '');
@@ -77,11 +81,6 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
     if (one.others) one.text += `, and the same for ${listWords([...one.others], MAX_OTHERS)}`;
   }
   return grouped(actions, run.kind === 'forecast');
-}
-
-/** "kubectl delete widgets.example.com". */
-function typeIn(command: string): string {
-  return command.split(' ', 3).join(' ');
 }
 
 /** If no fix is known, actions that show more become "What to do". */

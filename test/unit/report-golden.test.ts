@@ -116,6 +116,11 @@ test('forty namespaces fit on a screen, and into a comment', async () => {
   expect(renderText(viewOf(run)).split('\n').length).toBeLessThan(40);
 });
 
+test('the terminal shows the whole order of a forecast beside many causes', () => {
+  const run = runOf([foretold('known-needs')], { kind: 'forecast', timeoutMs: 0 });
+  expect(renderText(viewOf(run))).toMatch(/\n {2}6\. Then delete the namespace/);
+});
+
 function asText(run: RunResult): string {
   const view = viewOf(run);
   const { lines, groups, annotations } = endOfLog(view);
