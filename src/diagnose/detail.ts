@@ -204,7 +204,8 @@ function namesIn({ field, key, value, beside }: Place, own: string, namespace?: 
 
 const REFERENCE =
   /(?:Ref|Refs|Reference|References)(?:\[\])?$|(?:[sS]ecret|[cC]onfigMap)(?:\[\])?$/;
-const INPUT_KINDS: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
+/** Kinds of the core group that a controller reads for its own work. */
+export const INPUT_KINDS: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
 
 /**
  * Returns references to other objects, by these conventions: an ObjectReference or a name under a key that ends in "Ref"

@@ -6,6 +6,7 @@ import type { Actor } from './actors.ts';
 import { showObjectRemedy, withRole } from './commands.ts';
 import { detailOf, groupsOf, terminatingPods, typesOf } from './content.ts';
 import { type Context, isInside } from './context.ts';
+import { INPUT_KINDS } from './detail.ts';
 import { isKindNamed } from './error-texts.ts';
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
@@ -129,7 +130,7 @@ function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boo
 
 function waitTexts(context: Context, held: Held): string[] {
   return statusTexts(context, held)
-    .map(({ words }) => words)
+    .map(({ text }) => text)
     .filter(isWaitText);
 }
 
@@ -235,14 +236,12 @@ export function idsOfPods(context: Context, { objects }: Held): string[] {
     .flatMap((pod) => findingsOfPod(context, pod).map(resultId));
 }
 
-/** Types that wait for no other object, and whose content is never read. */
-const NEVER_WAITING = new Set(['Secret', 'ConfigMap', 'ServiceAccount']);
-
 export function namedOutside(context: Context, held: Held): Wanted['partners'] {
   const own = context.now.namespace.name;
   const references = held.objects.flatMap((one) => detailOf(context, one)?.references ?? []);
   return references.flatMap(({ kind, group, namespace = own, name }) => {
-    const type = NEVER_WAITING.has(kind)
+    // These wait for no other object, and their content is never read.
+    const type = INPUT_KINDS.includes(kind)
       ? undefined
       : typeNamed(context, held.type.group, kind, group);
     if (type === undefined || (type.namespaced && namespace === own)) return [];

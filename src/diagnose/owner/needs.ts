@@ -14,7 +14,7 @@ import type { Actor } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
 import { countsOf, detailOf, groupsOf, servedType } from '../content.ts';
 import { type Context, isInside, willBeDeleted } from '../context.ts';
-import { canName } from '../detail.ts';
+import { canName, INPUT_KINDS } from '../detail.ts';
 import type { ContentError, ErrorOf } from '../error-texts.ts';
 import { typeNamed } from '../waits.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
@@ -24,9 +24,6 @@ import { troublesOf, typeOfResource } from './statements.ts';
 import { findOwner } from './verdict.ts';
 
 // What an object names, and what the clean-up of its owner needs of that in a namespace that is going or gone.
-
-/** Kinds of the core group that a controller reads for its own work. */
-const PLAIN: readonly string[] = ['Secret', 'ConfigMap', 'ServiceAccount'];
 
 /** A place where an object that another one names can be. */
 interface Named {
@@ -50,7 +47,7 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
   return named.flatMap(({ object, field, group, isAddress, isMade, kind, name, ...given }) => {
     if (!field.startsWith('spec.') || isMade || !(isAddress || canName(field))) return [];
     const type = typeNamed(context, groupOf(object.apiVersion), kind, group);
-    if (!type || (isBuiltIn(type.group) && !PLAIN.includes(kind) && !isAddress)) return [];
+    if (!type || (isBuiltIn(type.group) && !INPUT_KINDS.includes(kind) && !isAddress)) return [];
     const here = object.namespace || (forecast && own.name);
     const namespace = type.namespaced ? (given.namespace ?? here) : undefined;
     return type.namespaced && !namespace ? [] : [{ type, namespace, name, by: field }];
@@ -289,7 +286,7 @@ export function wantedInputs(
   held: readonly Held[],
   type: ResourceType,
 ): NonNullable<Wanted['samples']> {
-  if (isBuiltIn(type.group) && !PLAIN.includes(type.kind)) return [];
+  if (isBuiltIn(type.group) && !INPUT_KINDS.includes(type.kind)) return [];
   // Until the specs are read, the names in them are not known.
   const readable = held.filter((one) => one.objects.some((object) => detailOf(context, object)));
   return readable.map((one) => {
@@ -329,7 +326,8 @@ function certaintyOf(
   { type, name, by }: Pick<Named, 'type' | 'name' | 'by'>,
 ): Doubt['certainty'] | undefined {
   // Every namespace has these.
-  if (PLAIN.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name)) return undefined;
+  if (INPUT_KINDS.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name))
+    return undefined;
   const reads = listed(context, held, 'read');
   if (reads === undefined) return 'unknown';
   const isListed = reads.some(

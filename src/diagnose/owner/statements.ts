@@ -20,8 +20,6 @@ import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './name
 interface Statement {
   object: ObjectFacts;
   text: string;
-  /** The text behind the reason of its condition in words. */
-  words: string;
   /** "status condition Ready=False (Failed) of Widget db", "the log of ops/widget-operator-0/manager". */
   source: string;
   /** The latest possible time of the text; empty if nothing dates it. */
@@ -127,7 +125,7 @@ export function invalidity(
 
 function failure(object: ObjectFacts, text: string, source: string, at: string): Statement {
   const is = { isNew: true, isFailure: true, isGeneral: true };
-  return { object, text, words: text, source, at, ...is };
+  return { object, text, source, at, ...is };
 }
 
 function trialOf(context: Context, held: Held, object: ObjectFacts): Statement[] {
@@ -175,7 +173,6 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
     const isStated = (ABNORMAL.test(type) && status !== 'Unknown') || FAILED_REASON.test(reason);
     return {
       ...{ object, text, ...dateOf(context, object, text, condition) },
-      words: `${reason.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase()}: ${text}`,
       source: `status condition ${conditionText(condition)} ${of}`,
       isFailure: isFailure(text, isStated, `${type} ${reason} ${text}`),
       isGeneral: isStated || (status === 'False' && WELL.test(type)),
@@ -188,7 +185,7 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   const texts = all.map((text): Statement => {
     const date = dateOf(context, object, text, { observedGeneration });
     return {
-      ...{ object, text, words: text, ...date, source: `the status ${of}` },
+      ...{ object, text, ...date, source: `the status ${of}` },
       isFailure: detail.texts.includes(text) && isFailure(text, errors.includes(text)),
       // A state is all that a status may say: `phase: Suspended (the licence has expired)`.
       isGeneral: unhealthy.includes(text),
