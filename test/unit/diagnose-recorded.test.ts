@@ -245,7 +245,8 @@ test.each([
 ])('a Lease with another name, written by %s, is that of widget-operator: %s', (writer, isIts) => {
   const { owner } = told('not-leading', (now) => {
     const lease = named(listed(now, 'leases'), 'widget-operator');
-    Object.assign(lease, { name: 'csi-example-com', writers: [writer] });
+    const holder = `${writer}-0_1`;
+    Object.assign(lease, { name: 'csi-example-com', holder, writers: [writer] });
   });
   const says = 'may have no leader: Lease widget-system/csi-example-com';
   expect(owner?.message.includes(says)).toBe(isIts);

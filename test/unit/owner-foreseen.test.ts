@@ -58,6 +58,18 @@ test.each([
   expect(outcome === 'clear').toBe(isClear);
 });
 
+test.each([
+  ['widget-operator', 'would-hang'],
+  ['web', 'clear'],
+])('a Lease of any name that a pod of %s left says who leads no more: %s', (name, outcome) => {
+  const found = forecast('not-leading', (now) => {
+    const lease = named(listed(now, 'leases'), 'widget-operator');
+    const left = { name: '80807133.acme.dev', holder: `${name}-7d5f8c9b6d-old42_1`, writers: [] };
+    Object.assign(lease, left);
+  });
+  expect(found.outcome).toBe(outcome);
+});
+
 /** A status that somebody wrote so many seconds after the Lease had expired. */
 const written =
   (seconds: number, manager = 'widget-operator'): Change =>

@@ -59,14 +59,18 @@ export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: Leas
 }
 
 /**
- * Returns a Lease which shows that the workload does not lead: its own pod holds it and does not renew it, or another
- * process holds the Lease of this group or program, unless that one is named after the workload of its holder. Pods of StatefulSets have the same names in every namespace.
+ * Returns a Lease which shows that the workload does not lead: a pod of it, which may be gone, holds it and does not renew it,
+ * or another process holds the Lease of this group or program, unless that one is named after the workload of its holder. Pods
+ * of StatefulSets have the same names in every namespace.
  */
 export function lostLease(context: Context, held: Held, actor: Actor): LeaseFacts | undefined {
   const beside = itemsIn(context.now.cluster.leases).filter(
     ({ namespace }) => namespace === actor.namespace,
   );
-  const own = beside.filter((lease) => isHolder(actor, lease));
+  const own = beside.filter(
+    (lease) =>
+      isHolder(actor, lease) || (actor.kind === 'Deployment' && holderOf(context, lease) === actor),
+  );
   // The other pods of one that leads handle no objects.
   if (own.some((lease) => isRenewed(context, lease))) return undefined;
   const meant = [
