@@ -406,7 +406,8 @@ export function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
  * last error from before. In a forecast only what may keep it counts.
  */
 function runs(owner: Signs): Found | undefined {
-  const { actor, context, held, isAhead, lines, log, removal, statements, what, who } = owner;
+  const { actor, context, held, isAhead, lines, log, questions, removal, statements, what, who } =
+    owner;
   const [said] = isAhead ? [] : statements;
   const isToResolve = said && !GOES_ON.test(said.text);
   const doubts = said ? [] : doubtsOf(owner);
@@ -449,7 +450,7 @@ function runs(owner: Signs): Found | undefined {
       certainty: doubt?.certainty,
     }),
     evidence: [
-      ...doubts.map(({ says }) => says),
+      ...(said ? questions : doubts.map(({ says }) => says)),
       ...(isAhead
         ? []
         : [...statusEvidence(context, held), `searched: its status and Events${searched}`]),
