@@ -115,11 +115,7 @@ function heldResults(context: Context, held: Held): RuleResult[] {
         `${count > 1 ? `the first of ${count} such objects: ` : ''}${deletion}finalizers ${first.finalizers.join(', ')}`,
         writerText(held),
       ]
-    : [
-        `${list}: ${(isInSpec ? namespace.specFinalizers : namespace.finalizers).join(', ')}`,
-        // No condition covers them (kubernetes pkg/registry/core/namespace/storage/storage.go).
-        'the namespace is deleted only when metadata.finalizers and spec.finalizers are both empty',
-      ];
+    : [`${list}: ${(isInSpec ? namespace.specFinalizers : namespace.finalizers).join(', ')}`];
   const code = first ? 'object' : isInSpec ? 'namespace-spec' : 'namespace';
   return [
     {

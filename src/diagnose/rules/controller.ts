@@ -2,7 +2,7 @@ import { KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
 import { guardsOf } from '../admission/guards.ts';
 import { lastStep } from '../admission/judge.ts';
-import { kubectl, lookRemedy, showObjectRemedy, withRole } from '../commands.ts';
+import { fixRemedy, kubectl, lookRemedy } from '../commands.ts';
 import { countsOf, isContentRead, totalCount } from '../content.ts';
 import type { Context } from '../context.ts';
 import { namespaceSubject, type RuleResult } from '../results.ts';
@@ -73,7 +73,6 @@ export function unprocessedNamespace(context: Context): RuleResult {
   const runs = state === 'fresh' ? ', although kube-controller-manager runs' : '';
   const start =
     'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait';
-  const see = 'See whether kube-controller-manager renews its Lease';
   return {
     code: 'namespace-controller-inactive',
     subject: namespaceSubject(name),
@@ -86,11 +85,7 @@ export function unprocessedNamespace(context: Context): RuleResult {
       evidence,
     ],
     ...{ since, blocksNamespace: true },
-    remedies: [
-      ...(state === 'fresh' ? [] : [withRole('now', { text: start })]),
-      showObjectRemedy(see, { kind: 'Lease', ...MANAGER_LEASE }),
-      LOG,
-    ],
+    remedies: [...(state === 'fresh' ? [] : [fixRemedy(start)]), LOG],
   };
 }
 
