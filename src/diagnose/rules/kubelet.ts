@@ -11,7 +11,15 @@ import {
   type Wanted,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf, actorText } from '../actors.ts';
-import { kubectl, lookRemedy, nameArgs, namespaceArgs, objectArgs, withRole } from '../commands.ts';
+import {
+  kubectl,
+  lookRemedy,
+  nameArgs,
+  namespaceArgs,
+  objectArgs,
+  startRemedies,
+  withRole,
+} from '../commands.ts';
 import { countsOf, detailOf, eventsAbout, servedType, terminatingPods } from '../content.ts';
 import type { Context } from '../context.ts';
 import { isUnattended } from '../movement.ts';
@@ -196,6 +204,11 @@ function kubeletTrouble(
   const log = {
     text: `Read on node ${node} what its kubelet says of Pod ${pod.name}: journalctl -u kubelet --since=-10min | grep ${pod.name}`,
   };
+  // What uses a driver needs it. A network plugin without pods may have been replaced by another one on purpose.
+  const start =
+    part?.claims && found?.agent.wanted === 0
+      ? startRemedies(found.agent, `its pod on node ${node} can then ${part.does}`)
+      : undefined;
   // Without an Event and a DaemonSet that fails, the part is a guess, which the log of the kubelet confirms.
   const isGuess = told === undefined && found === undefined;
   return {
@@ -203,7 +216,7 @@ function kubeletTrouble(
       ? `on node ${node} the ${what} ${fails}${found ? `; ${who} ${found.trouble}` : ''}`
       : `the kubelet of node ${node} has not confirmed that it has ended`,
     remedies: [
-      ...(isGuess ? [withRole('now', log)] : [withRole('now', { text: repair })]),
+      ...(isGuess ? [withRole('now', log)] : (start ?? [withRole('now', { text: repair })])),
       ...(seeAgent ? [seeAgent] : []),
       ...(told === undefined ? [] : [lookRemedy(see, kubectl('describe', ...objectArgs(pod)))]),
       ...(told === undefined && found ? [withRole('look', log)] : []),

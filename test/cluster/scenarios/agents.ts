@@ -71,7 +71,7 @@ const stays = (world: World, words: Words, repair: () => Promise<unknown>): Expe
   never: [{ kind: 'DaemonSet', name: 'file-csi-node' }],
   also: async () => {
     await repair();
-    await world.gone(world.namespaceRef, { timeoutMs: 180_000 });
+    await world.namespaceIs('is gone', (found) => found === undefined);
   },
 });
 
@@ -123,7 +123,7 @@ const volume = gone('csi-gone', 'volume', 'a pod whose volume is not unmounted',
     /the CSI driver disk\.csi\.example\.com most likely does not unmount the pod's volume \(claim data\); DaemonSet storage\/disk-csi-node has no pod there$/m,
   ],
   advises: [
-    /^Repair the CSI driver disk\S+ on node \S+, which DaemonSet storage\/disk-csi-node runs \(0 of 0 ready; it has no pod there\)/,
+    /^Let nodes take the pods of DaemonSet storage\/disk-csi-node again; .* unmount the pod's volume\nkubectl patch daemonset disk-csi-node -n storage .*nodeSelector/,
   ],
 });
 
@@ -132,7 +132,7 @@ const device = gone('dra-gone', 'device', 'a pod whose device is not released', 
     /the DRA driver gpu\.example\.com most likely does not release the pod's devices \(claim gpu\); DaemonSet gpus\/example-gpu-kubelet-plugin has no pod there$/m,
   ],
   advises: [
-    /^Repair the DRA driver gpu\S+ on node \S+, which DaemonSet gpus\/example-gpu-kubelet-plugin runs \(0 of 0 ready; it has no pod there\)/,
+    /^Let nodes take the pods of DaemonSet gpus\/example-gpu-kubelet-plugin again; .* release the pod's devices\nkubectl patch daemonset example-gpu-kubelet-plugin -n gpus .*nodeSelector/,
   ],
 });
 
