@@ -134,11 +134,8 @@ function topOf(
     const isRead = list !== undefined && now.cluster[list]?.ok === true;
     return { ...actorBehind(skipReplicaSet(controller, pod), pod), isGone: isRead && isGone };
   }
-  for (let depth = 0; depth < 3; depth++) {
-    const above: WorkloadFacts | undefined = byUid.get(top.owner?.uid ?? '');
-    if (above === undefined) break;
-    top = above;
-  }
+  // The Deployment of a ReplicaSet, the CronJob of a Job.
+  top = byUid.get(top.owner?.uid ?? '') ?? top;
   return hasEnded(top) ? undefined : actorOfWorkload(top);
 }
 

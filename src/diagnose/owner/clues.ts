@@ -152,6 +152,12 @@ export const CLUES = [
     text: 'an RBAC rule that names the type lets it change the objects',
     finds: isPermitted,
   },
+  {
+    kind: 'told',
+    weight: 'able',
+    text: 'its settings name this namespace, and no role that is left gives it a right here',
+    finds: isTold,
+  },
 ] as const satisfies readonly ClueRow[];
 
 type ClueKind = (typeof CLUES)[number]['kind'];
@@ -237,7 +243,7 @@ function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
 function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { account }: Actor) {
   const { lost, rights } = suspect;
   if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
-  if (departedGrant(context, account, type) !== undefined || isTold(context, suspect)) return true;
+  if (departedGrant(context, account, type) !== undefined || hasClue(suspect, 'told')) return true;
   const isLeft = rights.reachesGroup && (isDecided(suspect) || !isBuiltIn(type.group));
   const isTied = isDecided(suspect) || hasClue(suspect, 'namesake');
   return isTied && (isLeft || hasNoRight(context, account));
@@ -548,25 +554,23 @@ const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
  * Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. Many programs
  * may change a built-in type of namespaces.
  */
-function isPermitted({ context, held, domain }: OwnerQuestion, candidate: Suspect) {
-  const { actor, rights } = candidate;
+function isPermitted({ context, held, domain }: OwnerQuestion, { actor, rights }: Suspect) {
   const { type } = held;
   const isCommon = type.namespaced && isBuiltIn(type.group) && domain.relation !== 'other';
   if (actor === undefined || isCommon) return undefined;
   const isMeant = actor.isGone || !isGeneralTool(actor);
   const by = isMeant ? departedGrant(context, actor.account, type, true) : undefined;
   if (by !== undefined) return `RoleBinding ${by}, deleted with this namespace`;
-  if (isMeant && isTold(context, candidate))
-    return 'its settings name this namespace, and no role that is left gives it a right here';
   return rights.change === 'named' ? rights.because.slice(0, 3).join('; ') : undefined;
 }
 
 /** A Role of this namespace, which was deleted with it, may have given its right to who is told to work here. */
-function isTold({ now: { namespace } }: Context, { actor, rights }: Suspect): boolean {
-  return (
-    actor?.watches?.includes(namespace.name) === true &&
-    actor.namespace !== namespace.name &&
+function isTold({ context: { now } }: OwnerQuestion, { actor, rights }: Suspect) {
+  const isIt =
+    actor?.watches?.includes(now.namespace.name) === true &&
+    actor.namespace !== now.namespace.name &&
     rights.change === undefined &&
-    !rights.worksElsewhere
-  );
+    !rights.worksElsewhere &&
+    !isGeneralTool(actor);
+  return isIt ? '' : undefined;
 }
