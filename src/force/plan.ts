@@ -170,8 +170,8 @@ function usedByPod({ snapshot: { pods } }: PlanInput, finalizer: string): string
 function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
   const held = diagnosis.findings.filter((one) => one.finalizer === finalizer);
   const causes = findingsOf(diagnosis, [...new Set(held.flatMap(({ waitsFor }) => waitsFor))]);
-  const said = causes.map(({ subject: { kind, namespace, name }, message }) => {
-    return `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name} ${message}`;
+  const said = causes.map(({ continuation, subject: { kind, namespace, name }, message }) => {
+    return continuation ?? [kind, [namespace, name].filter(Boolean).join('/'), message].join(' ');
   });
   return listNames(said, 2) || 'the diagnosis found no reason';
 }

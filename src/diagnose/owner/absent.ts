@@ -88,7 +88,7 @@ export function missingOwner(
     : {
         subject: isDefined ? definitionSubject(typeName(type)) : subject,
         cause: who ?? knownFinalizer(held)?.owner ?? program ?? `${finalizer} of ${type.group}`,
-        message: `${isDefined ? 'defines objects with' : 'has'} finalizer ${finalizer}; ${nobody}`,
+        message: `has ${isDefined ? 'objects held by ' : ''}finalizer ${finalizer}, and ${nobody}`,
         continuation: nobody,
       };
   const isBound = account && !rights?.change && departedGrant(context, account, type);
