@@ -219,8 +219,8 @@ function readWebhookCall(rest: string): WebhookCall {
 const FAILURES: Partial<Record<CallFailure, RegExp>> = {
   'error-status':
     /bad status from URL: \d|could not find the requested resource|does not allow this method|an error on the server \(|has prevented the request from succeeding/,
-  'no-endpoints': /no endpoints available for service/,
-  'service-not-found': /service \\?"[^"\\]{1,253}\\?" not found/,
+  'no-endpoints': /no endpoints available for service|endpoint(?:s|slices) for service\//,
+  'service-not-found': /service \\?"[^"\\]{1,253}\\?" not found|^service\/.{1,600} is not present$/,
   refused: /connection refused/,
   timeout: TIMEOUT,
   'no-tls': /gave HTTP response to HTTPS client|does not look like a TLS handshake/,

@@ -6,7 +6,7 @@ import { unansweredCall } from '../backends.ts';
 import { fixRemedy, kubectl, nameArgs } from '../commands.ts';
 import { extensionApis } from '../content.ts';
 import { type Context, willBeDeleted } from '../context.ts';
-import { type CallFailure, callFailure } from '../error-texts.ts';
+import { callFailure } from '../error-texts.ts';
 import type { RuleResult } from '../results.ts';
 
 type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
@@ -60,7 +60,7 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
       remedies: [fixRemedy(text)],
     };
   }
-  const failure = isDown ? failureOf(api) : 'other';
+  const failure = isDown ? callFailure(available?.message ?? '') : 'other';
   const answers = failure === 'error-status';
   const reason = available?.status === 'True' ? '' : available?.message;
   const quote = reason && (answers || failure === 'other') ? shortQuote(reason) : undefined;
@@ -83,13 +83,4 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
       risk: `the API ${name} disappears for the whole cluster`,
     },
   });
-}
-
-/** Reads the reason of the Available condition (kube-aggregator remote_available_controller.go). */
-function failureOf({ available }: ApiServiceFacts): CallFailure {
-  const { message = '', reason = '' } = available ?? {};
-  if (reason === 'ServiceNotFound') return 'service-not-found';
-  return /^(?:Missing)?Endpoints(?:NotFound)?$/.test(reason)
-    ? 'no-endpoints'
-    : callFailure(message);
 }
