@@ -504,6 +504,10 @@ const ROWS: Record<string, Row> = {
     ...{ in: 'everyday-kopf-silent', is: 'owner-running preview-operator' },
     change: feed(KOPF, undefined, { name: 'chatops', bound: ['chat'] }),
   },
+  'a finalizer of another domain, whose operator wrote it as every operator does': {
+    ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-unknown' },
+    spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"corp.io/hold"'),
+  },
   'an operator that was installed again elsewhere, beside the binding of its first account': {
     ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-running memcached-system' },
     change: (now) => {

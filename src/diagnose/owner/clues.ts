@@ -38,6 +38,7 @@ import { isRenewed, leasesOfProgram } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
   containsName,
+  domainOf,
   FRAMEWORKS,
   hasProgramName,
   identifiesProgram,
@@ -505,7 +506,7 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
  * only one that has or had a right to the type, or is named after it: itself, or by its namespace, if it has no name of its own.
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
-  const { context, held, known, writer } = question;
+  const { context, domain, held, known, writer } = question;
   const { actor, lost, rights } = candidate;
   if (actor === undefined) return undefined;
   const isHook = WEBHOOK.test(actor.name);
@@ -522,7 +523,12 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
       (rights.reachesGroup ||
         (!rights.worksElsewhere &&
           unboundRoles(context, held.type, [held.type.resource]).length > 0)));
+  // Everybody's operators write as `manager`: of the finalizer of another domain that says nothing.
+  const isForeign =
+    domain.relation === 'other' ||
+    (domain.relation === 'foreign' && !hasCommonLabel(domainOf(held.finalizer), held.type.group));
   const runsIt =
+    !isForeign &&
     !isHook &&
     !isGeneralTool(actor) &&
     isFrameworkName(writer) &&
@@ -533,6 +539,12 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const by = isHook ? undefined : alikeIn(question).find((one) => one.actor === actor);
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
   return known && isWorkloadOf(known, actor.name) ? known.owner : undefined;
+}
+
+/** Reports whether two domains share more than their end: `ory.hydra.sh` and `hydra.ory.sh`. */
+function hasCommonLabel(one: string, other: string): boolean {
+  const [labels, others] = [one, other].map((domain) => domain.split('.').slice(0, -1));
+  return labels?.some((label) => others?.includes(label)) === true;
 }
 
 function writesStatus({ objects }: Held, writer: string): boolean {
