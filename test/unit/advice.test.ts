@@ -331,14 +331,18 @@ test.each([
   expect(removalRemedies(context, held, [])[0]?.risk).toMatch(risk);
 });
 
-test('a condition that was False before the deletion is quoted, with its age', () => {
-  const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
+test('a condition that was False before the deletion is quoted, with its age, and to be resolved', () => {
+  const { message, remedies } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
     const deletedAt = Date.parse(now.namespace.deletionTimestamp ?? '');
     failedAt(now, new Date(deletedAt - 5_000).toISOString(), 'the licence has expired');
   });
   expect(message).toMatch(
     /runs\. Status condition Ready=False .* has said since before the deletion \(10 s earlier\): .*the licence has expired$/,
   );
+  expect(remedies.filter(({ role }) => role === 'now').map(({ text }) => text)).toEqual([
+    expect.stringMatching(/^Read the log of /),
+    expect.stringMatching(/^Resolve what status condition Ready=False .* says, if that is why/),
+  ]);
 });
 
 test('a text about work that the terminating namespace stops is nothing to resolve', () => {

@@ -409,13 +409,14 @@ function runs(owner: Signs): Found | undefined {
   const { actor, context, held, isAhead, lines, log, questions, removal, statements, what, who } =
     owner;
   const [said] = isAhead ? [] : statements;
-  const isToResolve = said && !GOES_ON.test(said.text);
   const doubts = said ? [] : doubtsOf(owner);
   const [doubt] = doubts;
   if (isAhead && doubt === undefined) return undefined;
   const [line] = said || doubt ? [] : lines;
   const last = said || doubt || line ? undefined : lastComplaint(context, held);
-  const quote = shortQuote((said ?? line ?? last)?.text ?? '');
+  const told = said ?? last;
+  const isToResolve = told && !GOES_ON.test(told.text);
+  const quote = shortQuote((told ?? line)?.text ?? '');
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
   const earlier = age >= 0 ? ` (${formatAge(age)} earlier)` : '';
   const by = said
@@ -438,8 +439,8 @@ function runs(owner: Signs): Found | undefined {
         : 'runs, but nothing that was read shows why the finalizer stays',
     remedies: [
       ...(doubt && !isTaken ? [fixRemedy(find)] : []),
-      ...(isToResolve || doubt ? log : log.map((one) => withRole('now', one))),
-      ...(isToResolve ? [sayingRemedy(`the status of ${nameOf(said.object)}`)] : []),
+      ...((said && isToResolve) || doubt ? log : log.map((one) => withRole('now', one))),
+      ...(isToResolve ? [sayingRemedy(told.source)] : []),
       ...(isAhead ? [] : escapeRemedies(held)),
       // More time helps only an owner that is at work.
       ...(isToResolve || doubt ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
