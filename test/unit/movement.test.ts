@@ -122,6 +122,7 @@ describe('movementOf', () => {
       const found = diagnose(now).findings.find(({ code }) => code === 'pod-grace-period');
       const shorten = found?.remedies.find(({ command }) => command?.includes(flag));
       expect(shorten?.role).toBe(role);
+      expect(shorten?.text).toMatch(/; Kubernetes looks at the namespace again within 5 minutes$/);
       // A week is not waited for.
       expect(/timeout/.test(JSON.stringify(found?.remedies))).toBe(role === 'or');
       expect(found?.remedies.filter((one) => one.role === 'now')).toHaveLength(1);

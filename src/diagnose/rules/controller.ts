@@ -2,7 +2,7 @@ import { KUBERNETES_FINALIZER } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
 import { guardsOf } from '../admission/guards.ts';
 import { lastStep } from '../admission/judge.ts';
-import { fixRemedy, kubectl, lookRemedy } from '../commands.ts';
+import { fixRemedy, kubectl, lookRemedy, withRole } from '../commands.ts';
 import { countsOf, isContentRead, totalCount } from '../content.ts';
 import type { Context } from '../context.ts';
 import { namespaceSubject, type RuleResult } from '../results.ts';
@@ -66,6 +66,10 @@ const LOG = lookRemedy(
   kubectl('logs', '-n', 'kube-system', '-l', 'component=kube-controller-manager', '--tail=100'),
 );
 
+const AGAIN = withRole('or', {
+  text: 'Give it 5 minutes: after pods with a long grace period, Kubernetes looks at a namespace again only then',
+});
+
 /** Returns the finding that the namespace was not processed. It also ends chains to finalizers that only kube-controller-manager removes. */
 export function unprocessedNamespace(context: Context): RuleResult {
   const { state, evidence } = controllerManager(context);
@@ -107,7 +111,7 @@ export function unexplainedHang(context: Context): RuleResult {
       ),
     ],
     scope: 'namespace',
-    remedies: [LOG],
+    remedies: [LOG, AGAIN],
     blocksNamespace: true,
   };
 }

@@ -39,6 +39,12 @@ export function podGracePeriod(context: Context): RuleResult[] {
     context,
     `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
   );
+  const { text, ...rest } = forceRemedy(pods);
+  // It waits for half of the grace period, or until its next list of all namespaces (--namespace-sync-period).
+  const force = {
+    text: `${text}; Kubernetes looks at the namespace again within 5 minutes`,
+    ...rest,
+  };
   return [
     {
       ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
@@ -47,8 +53,8 @@ export function podGracePeriod(context: Context): RuleResult[] {
       evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
       remedies:
         seconds > ENDLESS_GRACE
-          ? [withRole('now', forceRemedy(pods)), ...lower]
-          : [withRole('now', { text: wait }), ...lower, withRole('or', forceRemedy(pods))],
+          ? [withRole('now', force), ...lower]
+          : [withRole('now', { text: wait }), ...lower, withRole('or', force)],
     },
   ];
 }
