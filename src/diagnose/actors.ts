@@ -36,6 +36,7 @@ export interface Actor extends Omit<ReturnType<typeof templateFacts>, 'account'>
   conditions: Condition[];
   nodeSelector: Record<string, string>;
   scaledBy?: WorkloadFacts['scaledBy'];
+  requires?: WorkloadFacts['requires'];
   /** The controller of the workload itself: OLM, or an operator of operators. */
   owner?: OwnerReference | undefined;
   creationTimestamp?: string | undefined;

@@ -143,7 +143,7 @@ export function backendRemedies(
   const then = `it is the backend of ${who}, and ${HEALS}`;
   if (actor) {
     return actor.wanted === 0
-      ? startRemedies(actor, then)
+      ? startRemedies(context, actor, then)
       : podRemedies(actor, actorText(actor), then);
   }
   const text = isDead

@@ -1,8 +1,10 @@
-import { shellQuote, upperFirst } from '../base/text.ts';
+import { listWords, shellQuote, upperFirst } from '../base/text.ts';
 import { OUT_OF_MEMORY } from '../model/facts/workloads.ts';
 import type { Remedy, Subject } from '../model/finding.ts';
 import { protectedBecause } from '../model/outcome.ts';
+import { partnerKey, type Wanted } from '../model/snapshot.ts';
 import { type Actor, actorText } from './actors.ts';
+import { servedType } from './content.ts';
 import type { Context } from './context.ts';
 import { identifiesProgram } from './owner/names.ts';
 
@@ -80,10 +82,19 @@ export function preventionRemedies(
   return [withRole(forecast ? 'now' : 'next', { text: upperFirst(text), ...rest })];
 }
 
+/** Returns the objects without which the pods of a workload do not start. */
+export function neededToStart(context: Context, actor: Actor): Wanted['partners'] {
+  const { account, namespace, requires = [] } = actor;
+  return [{ kind: 'ServiceAccount', name: account.name }, ...requires].flatMap(({ kind, name }) => {
+    const type = servedType(context, { apiVersion: 'v1', kind });
+    return type ? [{ type, namespace, name }] : [];
+  });
+}
+
 /** Returns the remedies that give a workload without pods its pods back. `then`: what happens next. */
-export function startRemedies(actor: Actor, then: string): [Remedy, ...Remedy[]] {
+export function startRemedies(context: Context, actor: Actor, then: string): [Remedy, ...Remedy[]] {
   const { owner, scaledBy } = actor;
-  const { text, ...how } = scaleUp(actor);
+  const { text, ...how } = scaleUp(context, actor);
   const { manager = '' } = scaledBy ?? {};
   // What manages it would have set back what a person set; `kubectl scale` leaves no field manager.
   const isByHand = /^(?:|kubectl.*|oc)$/.test(manager);
@@ -96,7 +107,7 @@ export function startRemedies(actor: Actor, then: string): [Remedy, ...Remedy[]]
 }
 
 /** Returns the way to change the workload itself. */
-function scaleUp(actor: Actor): Omit<Remedy, 'role'> {
+function scaleUp(context: Context, actor: Actor): Omit<Remedy, 'role'> {
   const { apiVersion, kind, nodeSelector } = actor;
   const who = actorText(actor);
   const target = objectArgs(actor);
@@ -117,7 +128,13 @@ function scaleUp(actor: Actor): Omit<Remedy, 'role'> {
   const [group] = apiVersion.split('/');
   const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
   const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
-  return { text: `Scale ${who} up`, command };
+  const absent = neededToStart(context, actor).flatMap(({ type: { kind }, namespace, name }) => {
+    const read =
+      context.now.partners[partnerKey({ group: '', kind, namespace: `${namespace}`, name })];
+    return read?.ok && read.value === undefined ? [`${kind} ${namespace}/${name}`] : [];
+  });
+  const first = `First create ${listWords([...new Set(absent)])}, without which its pods do not start. Then scale`;
+  return { text: `${absent.length > 0 ? first : 'Scale'} ${who} up`, command };
 }
 
 /** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */

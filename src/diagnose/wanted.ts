@@ -20,6 +20,7 @@ import {
   realRequest,
 } from './admission/guards.ts';
 import { foreseenDeletions, lastStep } from './admission/judge.ts';
+import { neededToStart } from './commands.ts';
 import {
   conversionsOf,
   countsOf,
@@ -234,6 +235,10 @@ function forHeld(context: Context, held: Held): Part {
   const first = objects.slice(0, 1);
   // Only an aggregated server itself knows whether it honours dry runs.
   const isTried = cluster.apiServices?.ok === true && !isAggregated(context, type);
+  const { owner, suspects } = findOwner(context, held);
+  // What is unread of another candidate must not open the question whether a living owner will act.
+  const named = owner ? [owner] : suspects;
+  const asleep = named.flatMap(({ actor }) => (actor?.wanted === 0 ? actor : []));
   const hasStatus = !WITHOUT_STATUS.has(typeName(type));
   return {
     definitions: definitionNames(context, held),
@@ -242,6 +247,7 @@ function forHeld(context: Context, held: Held): Part {
       .map((object) => ({ type, object })),
     partners: [
       ...namedOutside(context, held),
+      ...asleep.flatMap((actor) => neededToStart(context, actor)),
       ...(forecast === undefined ? [] : needsOf(context, held)),
     ],
     trials: isTried ? first.map((object) => ({ ...held, object })) : [],

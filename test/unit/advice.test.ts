@@ -7,13 +7,20 @@ import { classifyErrorText, isAdmissionError } from '../../src/diagnose/error-te
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
 import { removalRemedies } from '../../src/diagnose/owner/remedies.ts';
+import { wantedFor } from '../../src/diagnose/wanted.ts';
 import { policyBindingFacts, policyFacts, webhookFacts } from '../../src/model/facts/admission.ts';
 import { FINALIZE, POD_TYPE } from '../../src/model/facts/metadata.ts';
+import { workloadFacts } from '../../src/model/facts/workloads.ts';
 import type { Finding, Remedy } from '../../src/model/finding.ts';
 import { readOk } from '../../src/model/read.ts';
-import type { PodFacts, ResourceType, Snapshot } from '../../src/model/snapshot.ts';
+import {
+  type PodFacts,
+  partnerKey,
+  type ResourceType,
+  type Snapshot,
+} from '../../src/model/snapshot.ts';
 import { isOpenOnly } from '../../src/report/situations.ts';
-import { type Change, heldIn, listed, told } from './changes.ts';
+import { type Change, heldIn, listed, named, told } from './changes.ts';
 import { readRecordedLook } from './recorded-looks.ts';
 import { contentOf, typeOf } from './snapshots.ts';
 
@@ -128,9 +135,7 @@ test.each<[string, string, string, string[], string]>([
   for (const { code, certainty: own, message, remedies } of roots) {
     expect({ code, certainty: own }).toEqual({ code: 'admission-denied', certainty });
     expect(message).toMatch(/^(?:most likely|may be what) changes a field at every update/);
-    expect(remedies[0]?.text).toMatch(
-      /^Exempt this namespace from (?:webhook|MutatingAdmissionPolicy sizes)/,
-    );
+    expect(remedies[0]?.text).toMatch(/^Exempt this namespace from (?:webhook|MutatingAdmissionPolicy sizes)/);
     expect(remedies[0]?.command).toContain('"operator":"NotIn"');
   }
 });
@@ -380,6 +385,67 @@ test('where the external resource is gone, one removal is the fix, and to keep t
   const commands = remedies.filter(({ command }) => command).map(({ role }) => role);
   expect(remedies[0]?.text).toMatch(/^Remove this one finalizer/);
   expect(commands).toEqual(['now', 'or', 'look']);
+});
+
+const POD_SPEC = {
+  serviceAccountName: 'widget-operator',
+  volumes: [
+    { name: 'tls', secret: { secretName: 'serving-cert' } },
+    { name: 'ca', projected: { sources: [{ configMap: { name: 'root-ca' } }] } },
+    { name: 'extra', secret: { secretName: 'extra', optional: true } },
+  ],
+  containers: [
+    { name: 'manager', envFrom: [{ secretRef: { name: 'cloud-credentials' } }] },
+    { name: 'proxy', env: [{ valueFrom: { secretKeyRef: { name: 'serving-cert', key: 'x' } } }] },
+  ],
+};
+
+test.each([
+  [[], /^Scale Deployment /],
+  [['ServiceAccount widget-operator'], /^First create ServiceAccount widget-system\/widget-oper/],
+  [['Secret serving-cert'], /^First create Secret widget-system\/serving-cert, without which/],
+  [
+    ['ConfigMap root-ca', 'Secret cloud-credentials'],
+    /^First create ConfigMap widget-system\/root-ca and Secret widget-system\/cloud-credentials, .*Then scale Deployment widget-system\/widget-operator up; it then removes the finalizer$/,
+  ],
+])('a controller without replicas that also lacks %j', (lacking, advice) => {
+  const { root } = told('S3', (now) => {
+    const asleep = named(listed(now, 'deployments'), 'widget-operator');
+    const { requires } = workloadFacts(
+      'apps/v1',
+      'Deployment',
+    )({
+      spec: { template: { spec: POD_SPEC } },
+    });
+    Object.assign(asleep, { requires });
+    const { partners } = wantedFor(now);
+    const names = partners.map(({ type, name }) => `${type.kind} ${name}`);
+    expect(names).toEqual(expect.arrayContaining(lacking));
+    expect(names).not.toContain('Secret extra');
+    const [found] = heldIn(now);
+    for (const one of partners) {
+      const isLacking = lacking.includes(`${one.type.kind} ${one.name}`);
+      now.partners[partnerKey({ ...one.type, ...one })] = readOk(isLacking ? undefined : found);
+    }
+  });
+  expect(root.code).toBe('owner-scaled-to-zero');
+  expect(root.remedies[0]?.text).toMatch(advice);
+});
+
+test('nothing is read of what another candidate without replicas lacks, beside a living owner', () => {
+  const partnersWith = (wanted: number): string[] => {
+    const { now } = readRecordedLook('S3');
+    const deployments = listed(now, 'deployments');
+    const owner = named(deployments, 'widget-operator');
+    const requires = [{ kind: 'Secret', name: 'credentials' }];
+    const other = { ...owner, requires, name: 'console', uid: 'console', programs: ['console'] };
+    deployments.push({ ...other, requires: [{ kind: 'Secret', name: 'certificate' }] });
+    Object.assign(owner, { requires, wanted, ready: wanted });
+    return wantedFor(now).partners.map(({ name }) => name);
+  };
+  expect(partnersWith(0)).toContain('credentials');
+  expect(partnersWith(0)).not.toContain('certificate');
+  expect(partnersWith(1)).not.toContain('certificate');
 });
 
 test.each([

@@ -248,7 +248,7 @@ function stateOf(context: Context, held: Held, suspect: Suspect): { state: strin
   if (against) return { state: 'made by such an object' };
   if (actor === undefined || actor.isGone) return { state: 'gone' };
   const state = stateText(context, actor);
-  if (actor.wanted === 0) return { state, fix: startRemedies(actor, then)[0] };
+  if (actor.wanted === 0) return { state, fix: startRemedies(context, actor, then)[0] };
   return isAlive(actor) ? { state } : fixed(state, `make it ready (${state}); ${then}`);
 }
 

@@ -158,14 +158,14 @@ function isGoing({ actor, context, held, log, removal, who }: Signs): Found | un
   };
 }
 
-function scaledToZero({ actor, removal }: Signs): Found | undefined {
+function scaledToZero({ actor, context, removal }: Signs): Found | undefined {
   if (actor.wanted !== 0) return undefined;
   const { manager, time } = actor.scaledBy ?? {};
   const at = time === undefined ? '' : ` at ${time}`;
   const by = manager && `field manager "${manager}" set its replicas${at} (managedFields)`;
   return {
     says: scaledToZeroText(actor),
-    remedies: [...startRemedies(actor, REMOVES), ...removal],
+    remedies: [...startRemedies(context, actor, REMOVES), ...removal],
     evidence: by ? [by] : [],
   };
 }

@@ -150,6 +150,7 @@ const workloadState = shape({
   owner: (object) => ownerReferences(object).find(({ controller }) => controller),
   /** The field manager that last set `spec.replicas`. */
   scaledBy: (object) => lastWrite(object, 'f:spec', 'f:replicas'),
+  requires: (object): PlainRef[] | undefined => requiredBy(valueAt(object, 'spec')),
 });
 
 /** A workload. `wanted` and `ready` count replicas, nodes or runs; a suspended CronJob or Job wants none. */
@@ -170,6 +171,18 @@ export function workloadFacts(apiVersion: string, kind: string) {
 }
 
 /** A Secret or ConfigMap in the namespace of a workload. */
+type PlainRef = { kind: string; name: string };
+
+/** Returns the Secrets and ConfigMaps without which the kubelet starts no container: volumes, and variables of all containers. */
+function requiredBy(part: Json | undefined): PlainRef[] {
+  return Object.entries(part ?? {}).flatMap(([field, value]: [string, Json | undefined]) => {
+    const kind = /^secret/.test(field) ? 'Secret' : /^configMap/.test(field) && 'ConfigMap';
+    const name = stringAt(value, 'secretName') ?? stringAt(value, 'name');
+    if (!kind || !name) return typeof value === 'object' ? requiredBy(value) : [];
+    return valueAt(value, 'optional') === true ? [] : [{ kind, name }];
+  });
+}
+
 function replicasOf(object: JsonObject, kind: string, conditions: Condition[]): [number, number] {
   const isOver = conditions.some(
     ({ type, status }) => /^(Complete|Failed)$/.test(type) && status === 'True',
