@@ -135,14 +135,18 @@ test.each<[string, string, string, string[], string]>([
   for (const { code, certainty: own, message, remedies } of roots) {
     expect({ code, certainty: own }).toEqual({ code: 'admission-denied', certainty });
     expect(message).toMatch(/^(?:most likely|may be what) changes a field at every update/);
-    expect(remedies[0]?.text).toMatch(/^Exempt this namespace from (?:webhook|MutatingAdmissionPolicy sizes)/);
-    expect(remedies[0]?.command).toContain('"operator":"NotIn"');
+    expect(remedies[0]?.text).toMatch(/^Limit (?:webhook \S+ of \S+ \S+|policy sizes) to CREATE$/);
+    expect(remedies[0]?.command).toMatch(
+      /"path":"\/(?:webhooks\/0\/rules\/1|spec\/matchConstraints\/resourceRules\/0)\/operations","value":\["CREATE"\]/,
+    );
+    // The rules about other types stay.
+    expect(remedies[0]?.command).not.toContain('/rules/0/');
   }
 });
 
 test.each<[scenario: string, source: string, text: string, first: RegExp]>([
   // A change of another object, and an object that is invalid itself, are no fault of the webhook that is there.
-  ['put-back', 'the status', OTHER_JOB, /^(?!Exempt)/],
+  ['put-back', 'the status', OTHER_JOB, /^(?!Limit)/],
   ['put-back', 'its dry run', INVALID, /^Make \w+ \S+ valid, or let its type accept it/],
 ])('in %s, %s says %s: the first step', (scenario, source, text, first) => {
   const roots = obstacles(scenario, source, text, 'sidecar');

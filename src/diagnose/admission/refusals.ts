@@ -16,7 +16,16 @@ import { type Context, isInside } from '../context.ts';
 import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
 import { type RuleResult, serviceText } from '../results.ts';
 import type { AdmissionRequest } from './expressions.ts';
-import { everyGuard, type Guard, guardsOf, isAsked, namespaceOf, realRequest } from './guards.ts';
+import {
+  everyGuard,
+  type Guard,
+  guardsOf,
+  isAsked,
+  matchesLabels,
+  matchesRule,
+  namespaceOf,
+  realRequest,
+} from './guards.ts';
 
 // The findings about webhooks and policies that refuse a request, with their remedies.
 
@@ -54,9 +63,11 @@ export function guardOf(
       : webhook?.name === error.webhook;
   const named = everyGuard(context).filter(isNamed);
   const called = 'service' in error && error.service ? serviceText(error.service) : undefined;
+  const { labels } = context.now.namespace;
   return (
     named.find(({ webhook }) => webhook?.service && serviceText(webhook.service) === called) ??
     named.find((one) => isAsked(one, request) !== false) ??
+    named.find(({ own }) => matchesLabels(own.namespaceSelector, labels)) ??
     named[0]
   );
 }
@@ -255,16 +266,32 @@ export function mutatingResults(
     source.kind.startsWith('Mutating'),
   );
   return guards.map((guard) => {
-    const { source, text } = guard;
+    const { own, source, text, webhook } = guard;
     const isCertain = guards.length === 1 && isAsked(guard, request) === true;
-    const leave = { text: `Let ${text} leave ${type.kind} ${object.name} as it is` };
+    const place = webhook ? `/webhooks/${webhook.index}` : '/spec/matchConstraints';
+    const rules = webhook ? 'rules' : 'resourceRules';
+    // A rule about updates alone has nothing to say about new objects.
+    const patch = own.rules.flatMap((rule, index) =>
+      matchesRule(rule, 'UPDATE', type) && matchesRule(rule, 'CREATE', type)
+        ? { op: 'replace', path: `${place}/${rules}/${index}/operations`, value: ['CREATE'] }
+        : [],
+    );
+    const limit = {
+      text: `Limit ${webhook ? `webhook ${webhook.name} of ${source.kind}` : 'policy'} ${source.name} to CREATE`,
+      command: patchCommand(objectArgs(source), webhook ? patchOf(webhook, ...patch) : patch),
+      risk: 'it no longer changes objects that are updated, in the whole cluster',
+    };
+    const ways = [
+      ...(patch.length > 0 ? [limit] : []),
+      exemption(context, request, guard) ?? [],
+    ].flat();
     return {
       code: 'admission-denied',
       subject: { apiVersion: API, kind: source.kind, name: source.name },
       message: `${isCertain ? 'most likely' : 'may be what'} ${does}`,
       evidence: [`admission asks ${text} about ${requestText(request)}`],
       certainty: isCertain ? 'likely' : 'unknown',
-      remedies: [withRole('now', exemption(context, request, guard) ?? leave)],
+      remedies: ways.map((way, index) => withRole(index === 0 ? 'now' : 'or', way)),
     };
   });
 }

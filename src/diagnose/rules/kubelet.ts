@@ -207,7 +207,7 @@ function kubeletTrouble(
   // What uses a driver needs it. A network plugin without pods may have been replaced by another one on purpose.
   const start =
     part?.claims && found?.agent.wanted === 0
-      ? startRemedies(found.agent, `its pod on node ${node} can then ${part.does}`)
+      ? startRemedies(context, found.agent, `its pod on node ${node} can then ${part.does}`)
       : undefined;
   // Without an Event and a DaemonSet that fails, the part is a guess, which the log of the kubelet confirms.
   const isGuess = told === undefined && found === undefined;
