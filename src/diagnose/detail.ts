@@ -122,7 +122,10 @@ const UNHEALTHY =
 /** The same, if a message beside it says why: a machine may be stopped, and well. */
 const HALTED =
   /^(?:suspended|paused|on ?hold|halted|frozen|stopped|stalled|blocked|locked|disabled|inactive|expired|rejected|invalid)$/i;
-const STATUS_TEXT = /\.(?:last)?(?:error|failure)?(?:messages?|reason|error)(?:\[\])?$/i;
+/** States in which an object is well: what was said beside it before a deletion, or of a part, is history. */
+const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeeded|completed)$/i;
+/** `status.message`, `status.lastErrorMessage`, `status.phaseReason`, `status.messages[]`. */
+const STATUS_TEXT = /(?:messages?|reason|error)(?:\[\])?$/i;
 /** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
 const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
 const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
@@ -169,9 +172,11 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
     .flatMap(([name, time]) => (TIME.test(name) ? Date.parse(time) : []));
   if (times.length > 0 && Math.max(...times) < earliest) return undefined;
   // The state `phase: DeleteFailed` is explained by the texts beside it.
-  const [, failed] =
-    neighbours.find(([name, is]) => STATE.test(name) && FAILED.test(`${is}`)) ?? [];
+  const states = neighbours.flatMap(([name, is]) => (STATE.test(name) ? textOf(is) : []));
+  const failed = states.find((is) => FAILED.test(is));
   const isError = failed !== undefined || isErrorField;
+  const isHistory = Number.isNaN(earliest) || field.includes('[]');
+  if (isHistory && !isError && states.some((is) => HEALTHY.test(is))) return undefined;
   if (!STATUS_TEXT.test(field) && !(isError && WORDS.test(value))) return undefined;
   // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
   const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;

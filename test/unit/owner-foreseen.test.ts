@@ -59,12 +59,19 @@ test.each([
 });
 
 test.each([
-  ['widget-operator', 'would-hang'],
-  ['web', 'clear'],
-])('a Lease of any name that a pod of %s left says who leads no more: %s', (name, outcome) => {
+  ['widget-operator', 'since a pod of today ran', 1, 'would-hang'],
+  // Left of an earlier version, which used another Lease.
+  ['widget-operator', 'before any pod of today', -1, 'clear'],
+  ['web', 'since a pod of today ran', 1, 'clear'],
+])('a Lease of any name that a pod of %s left, %s, says who leads no more', (...row) => {
+  const [name, , minutes, outcome] = row;
   const found = forecast('not-leading', (now) => {
     const lease = named(listed(now, 'leases'), 'widget-operator');
     const left = { name: '80807133.acme.dev', holder: `${name}-7d5f8c9b6d-old42_1`, writers: [] };
+    const began = Date.parse(lease.renewTime ?? '') - minutes * 60_000;
+    const pods = now.places[lease.namespace]?.pods;
+    if (!pods?.ok) throw new Error('no pods');
+    for (const pod of pods.value) pod.creationTimestamp = new Date(began).toISOString();
     Object.assign(lease, left);
   });
   expect(found.outcome).toBe(outcome);
@@ -164,6 +171,15 @@ test.each<[string, JsonObject, string[]]>([
   ];
   const { context, held } = heldIn(WIDGETS, { spec }, { read });
   expect(needsOfOwner(context, held).map(({ lost }) => lost)).toEqual(needs);
+});
+
+test.each([
+  [{ phase: 'Running', message: 'the last backup failed' }, 0],
+  [{ phase: 'Pending', message: 'the last backup failed' }, 1],
+  [{ phase: 'Running', lastErrorMessage: 'the last backup failed' }, 1],
+])('before a deletion, %j speaks of %i failures', (status, count) => {
+  const { context, held } = heldIn(WIDGETS, { status });
+  expect(needsOfOwner(context, held)).toHaveLength(count);
 });
 
 test.each([

@@ -69,7 +69,14 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   );
   const own = beside.filter(
     (lease) =>
-      isHolder(actor, lease) || (actor.kind === 'Deployment' && holderOf(context, lease) === actor),
+      isHolder(actor, lease) ||
+      (actor.kind === 'Deployment' &&
+        holderOf(context, lease) === actor &&
+        // One from before all pods of today is left of an earlier version, which used another Lease or needed one.
+        actor.pods.some(
+          ({ creationTimestamp = '' }) =>
+            Date.parse(creationTimestamp) < Date.parse(lease.renewTime ?? ''),
+        )),
   );
   // The other pods of one that leads handle no objects.
   if (own.some((lease) => isRenewed(context, lease))) return undefined;
