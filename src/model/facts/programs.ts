@@ -139,7 +139,7 @@ function configMapsOf(container: Json, template: Json | undefined): string[] {
 
 /** Not `SECRETS_WATCH_NAMESPACE`, which is about something else than the reconciled objects. */
 const WATCHES =
-  /^(?:--namespaces?|(?:--|(?:[\w-]*(?:operator|controller|manager)-)?)(?:(?:watch(?:ed)?|managed)-(?:single-)?namespaces?|namespaces?-to-watch|watch-ns))$/;
+  /^(?:--namespaces?|(?:--|(?:[\w-]*(?:operator|controller|manager)-)?)(?:(?:watch(?:ed)?|managed)-(?:single-)?namespaces?|namespaces?-to-watch|watch-ns)|[\w-]+-watched-namespaces)$/;
 /** It works only in its own namespace if it is true, as in Argo, Flux and Rook. */
 const OWN_ONLY = /^(?:--namespaced|(?:\w[\w-]*-)?(?:current|own|single)-namespace(?:-only)?)$/;
 /** The same if it is false. */
