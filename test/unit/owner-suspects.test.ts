@@ -508,6 +508,12 @@ const ROWS: Record<string, Row> = {
     ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-unknown' },
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"corp.io/hold"'),
   },
+  'a finalizer of a sibling of the company that is gone, whose type is still served': {
+    ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-unknown' },
+    change: ({ discovery }) =>
+      discovery.ok && discovery.value.types.push(typeOf('audit.acme.dev', 'audits', 'Audit')),
+    spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"audit.acme.dev/hold"'),
+  },
   'an operator that was installed again elsewhere, beside the binding of its first account': {
     ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-running memcached-system' },
     change: (now) => {

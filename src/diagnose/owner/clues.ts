@@ -525,8 +525,8 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
           unboundRoles(context, held.type, [held.type.resource]).length > 0)));
   // Everybody's operators write as `manager`: of the finalizer of another domain that says nothing.
   const isForeign =
-    !['own', 'none'].includes(domain.relation) &&
-    !hasCommonLabel(domainOf(held.finalizer), held.type.group);
+    domain.relation === 'other' ||
+    (domain.relation === 'foreign' && !hasCommonLabel(domainOf(held.finalizer), held.type.group));
   const runsIt =
     !isForeign &&
     !isHook &&
