@@ -16,6 +16,8 @@ interface Backend {
   actor?: Actor | undefined;
   /** No pod of it is created any more: its namespace, which may be this one, does not exist, or is or would be deleted. */
   isLost: boolean;
+  /** The namespace can be created again: what names the Service was left behind. */
+  isLeftOver?: boolean;
 }
 
 /** Finds the Service, the workload that its selector selects, and the state of that workload. `said`: how a call fails. */
@@ -43,7 +45,7 @@ export function backendOf(
     const all = cluster.namespaces;
     const isLeftOver = all?.ok === true && !all.value.some(({ name }) => name === namespace);
     return isLeftOver
-      ? { ...dead('whose namespace does not exist'), isLost: true }
+      ? { ...dead('whose namespace does not exist'), isLost: true, isLeftOver: true }
       : dead('which does not exist');
   }
   const labels = Object.entries(selector);
@@ -96,7 +98,7 @@ interface Call extends Omit<RuleResult, 'message' | 'remedies'> {
   /** Writes the message of the finding. */
   says: (server: string) => string;
   /** Ends the calls; `text` begins in lower case. */
-  stop: { text: string; command: string; risk: string };
+  stop: { text: string; command: string; risk: string; losesData?: true };
   /** Further ways, if the backend cannot be made to answer. */
   or?: Remedy[];
 }
@@ -104,7 +106,7 @@ interface Call extends Omit<RuleResult, 'message' | 'remedies'> {
 /** Returns the finding that a server does not answer. One in a namespace that is being deleted cannot be restored: the calls have to end. */
 export function unansweredCall(context: Context, call: Call): RuleResult {
   const { service, failure = 'other', says, stop, or = [], ...finding } = call;
-  const { text, ...how } = stop;
+  const { text, losesData = false, ...how } = stop;
   const backend = service && backendOf(context, service, failure);
   const server = backend
     ? `${serviceText(service)}, ${backend.text}`
@@ -112,7 +114,8 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
   const end = withRole('now', { text: upperFirst(text), ...how });
   const earlier = { text: upperFirst(`${text} before you delete the namespace that serves it`) };
   const lesson = context.now.forecast === undefined ? [withRole('next', earlier)] : [];
-  const remedies = backend?.isLost
+  const canReturn = !backend?.isLost || (losesData && backend.isLeftOver);
+  const remedies = !canReturn
     ? [end, ...or, ...lesson]
     : [
         ...backendRemedies(context, service, failure),

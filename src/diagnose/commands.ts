@@ -97,7 +97,7 @@ export function startRemedies(context: Context, actor: Actor, then: string): [Re
   const { text, ...how } = scaleUp(context, actor);
   const { manager = '' } = scaledBy ?? {};
   // What manages it would have set back what a person set; `kubectl scale` leaves no field manager.
-  const isByHand = /^(?:|kubectl.*|oc)$/.test(manager);
+  const isByHand = /^(?:|kubectl.*|oc|Mozilla|k9s|lens.*|node-fetch|dashboard)$/i.test(manager);
   const known = identifiesProgram(manager) && `field manager "${manager}"`;
   const by = !isByHand && (owner ? `${owner.kind} ${owner.name}` : known);
   if (!by) return [withRole('now', { text: `${text}; ${then}`, ...how })];

@@ -481,10 +481,14 @@ test('a pause of an object of this namespace lies in the namespace', () => {
   expect(root).toMatchObject({ code: 'owner-not-acting', scope: 'namespace' });
 });
 
-test('requests pass while no webhook of the same server answers: the next one would refuse them', () => {
+test.each([
+  ['a Service', ['0', '1']],
+  ['a URL', ['0']],
+])('requests pass while no webhook of the same server, %s, answers', (server, passing) => {
   const { root } = told('S19', (now) => {
     const [webhook] = listed(now, 'validatingWebhooks');
     if (webhook?.service === undefined) throw new Error('no webhook');
+    if (server === 'a URL') webhook.service = undefined;
     const others = ['same', 'open', 'elsewhere'].map((name, at) => ({
       ...{ ...webhook, name, index: at + 1 },
       failurePolicy: name === 'open' ? 'Ignore' : 'Fail',
@@ -494,7 +498,15 @@ test('requests pass while no webhook of the same server answers: the next one wo
   });
   const [pass] = root.remedies.filter(({ text }) => text.startsWith('Let requests pass'));
   const indexes = pass?.command?.matchAll(/"path":"\/webhooks\/(\d)\/failurePolicy"/g) ?? [];
-  expect([...indexes].map(([, index]) => index)).toEqual(['0', '1']);
+  expect([...indexes].map(([, index]) => index)).toEqual(passing);
+});
+
+test('a conversion whose namespace is gone is installed again first: without it, a write loses data', () => {
+  const gone = (text: string) => text.replaceAll('conv.preview-s13', 'conv.gone');
+  const nothing = { services: readOk([]), pods: readOk([]) };
+  const { root } = told('S13', (now) => Object.assign(now.places, { gone: nothing }), gone);
+  expect(root.message).toContain('Service gone/conv, whose namespace does not exist');
+  expect(root.remedies[0]?.text).toMatch(/^Install the software behind Service gone\/conv again/);
 });
 
 test.each([

@@ -88,12 +88,14 @@ function patchOf({ index, name }: WebhookFacts, ...patch: object[]): object[] {
   return [{ op: 'test', path: `/webhooks/${index}/name`, value: name }, ...patch];
 }
 
-/** Returns the webhooks of one configuration that have the same server and fail closed: any of them may be asked next. */
-function closedWith(context: Context, { configuration, index, service }: WebhookFacts) {
+/** Returns the webhook, and those of its configuration that have the same Service and fail closed: any of them may be asked next. */
+function closedWith(context: Context, webhook: WebhookFacts): WebhookFacts[] {
+  const { configuration, service } = webhook;
   const server = JSON.stringify([configuration, service]);
-  return webhooksOf(context)
+  const others = webhooksOf(context)
     .filter((one) => JSON.stringify([one.configuration, one.service]) === server)
-    .filter((one) => one.failurePolicy === 'Fail' || one.index === index);
+    .filter(({ failurePolicy, index }) => failurePolicy === 'Fail' && index !== webhook.index);
+  return [webhook, ...(service ? others : [])];
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */

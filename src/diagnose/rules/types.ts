@@ -218,7 +218,8 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     stop: {
       text: `let the API server do without the conversion webhook of ${name}`,
       command: patchCommand(nameArgs('crd', name), [none]),
-      risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, in the whole cluster',
+      risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, and the next write of an object deletes them, in the whole cluster',
+      losesData: true,
     },
   });
 }
