@@ -1,4 +1,4 @@
-import { ActionError } from './base/errors.ts';
+import { InputError } from './base/errors.ts';
 import {
   choicesOf,
   type GivenInputs,
@@ -86,8 +86,8 @@ function parse(args: readonly string[]) {
 
 const HINT = '`npx namespace-teardown-gate --help` lists all options.';
 
-function usageError(message: string): ActionError {
-  return new ActionError('invalid-input', message, HINT);
+function usageError(message: string): InputError {
+  return new InputError(message, HINT);
 }
 
 export const EXIT_CODES = { passed: 0, failed: 1, couldNotTell: 2, usage: 3 } as const;

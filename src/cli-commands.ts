@@ -51,7 +51,6 @@ async function writeReports(view: View, folder: string): Promise<void> {
     }
   } catch (error) {
     throw new ActionError(
-      'internal',
       `cannot write the reports to "${folder}": ${describeError(error)}`,
       'Give another folder as --report-dir; the report itself was printed.',
     );

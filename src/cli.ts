@@ -1,5 +1,5 @@
 import { type Command, EXIT_CODES, HELP, parseArguments } from './arguments.ts';
-import { ActionError, describeFailure } from './base/errors.ts';
+import { describeFailure, InputError } from './base/errors.ts';
 import { createTerminalLog, type Log } from './base/log.ts';
 import { writeOutput } from './base/process.ts';
 import { createRedactor, type Redactor } from './base/redact.ts';
@@ -18,8 +18,7 @@ export async function runTerminal(args: readonly string[]): Promise<number> {
     log.error(message);
     if (hint !== undefined) log.line(hint);
     for (const frame of frames) log.debug(frame);
-    const isUsage = error instanceof ActionError && error.code === 'invalid-input';
-    return isUsage ? EXIT_CODES.usage : EXIT_CODES.couldNotTell;
+    return error instanceof InputError ? EXIT_CODES.usage : EXIT_CODES.couldNotTell;
   }
 }
 

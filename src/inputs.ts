@@ -1,4 +1,4 @@
-import { ActionError } from './base/errors.ts';
+import { InputError } from './base/errors.ts';
 import { shorten } from './base/text.ts';
 import { FAIL_ON, type ForcePolicy, IF_NOT_FOUND, type Policy } from './model/outcome.ts';
 
@@ -149,7 +149,7 @@ export function readInputs(given: GivenInputs) {
     raw[name] === '' ? fallback : parseDuration(name, raw[name]);
   for (const [name, [form, rule]] of Object.entries(SHAPES) as [InputName, [RegExp, string]][]) {
     if (raw[name] === '' || form.test(raw[name])) continue;
-    throw invalidInput(`input "${name}" is "${shortValue(raw[name])}"; ${rule}`);
+    throw new InputError(`input "${name}" is "${shortValue(raw[name])}"; ${rule}`);
   }
   pick('comment');
   const timeoutMs = duration('timeout', 0);
@@ -211,7 +211,7 @@ export function parseDuration(input: string, value: string): number {
   const match = /^(\d{1,6})(s|m|h)$/.exec(value);
   const ms = match ? Number(match[1]) * MS_PER_UNIT[match[2] as keyof typeof MS_PER_UNIT] : -1;
   if (ms >= 0 && ms <= MAX_DURATION_MS) return ms;
-  throw invalidInput(
+  throw new InputError(
     `input "${input}" is "${shortValue(value)}"; write a whole number and a unit up to 120h, for example 90s, 10m or 1h`,
   );
 }
@@ -250,7 +250,7 @@ function checkTogether(inputs: Inputs, raw: Record<InputName, string>): void {
       `${said('force-finalize')} but "force-finalizers" is empty; name the finalizers that may be removed, for example widgets.example.com/cleanup`,
     ],
   ];
-  for (const [isBroken, message, hint] of rules) if (isBroken) throw invalidInput(message, hint);
+  for (const [isBroken, message, hint] of rules) if (isBroken) throw new InputError(message, hint);
 }
 
 /** Reports whether a selector requires a label: `app!=keep`, `!keep` and `app notin (a)` also match unrelated namespaces. */
@@ -278,13 +278,13 @@ export function legalValue<T extends string>(
 ): T {
   const found = legal.find((item) => item === value);
   if (found !== undefined) return found;
-  throw invalidInput(`${what} is "${shortValue(value)}"; use one of: ${legal.join(', ')}`, hint);
+  throw new InputError(`${what} is "${shortValue(value)}"; use one of: ${legal.join(', ')}`, hint);
 }
 
 /** Returns the value if it is a namespace name, a DNS label (apimachinery, validation.IsDNS1123Label). */
 function namespaceName(value: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value)) return value;
-  throw invalidInput(
+  throw new InputError(
     `input "namespace" has the entry "${shortValue(value)}", which is no namespace name; use lower-case letters, digits and -, at most 63 characters`,
     'Entries are separated by newline or comma. For patterns, label the namespaces and use "selector".',
   );
@@ -293,8 +293,4 @@ function namespaceName(value: string): string {
 /** Returns a given value in one line of at most 80 characters: it may be a whole file that was pasted by mistake. */
 function shortValue(value: string): string {
   return shorten(value.replace(/\s+/g, ' '), 80);
-}
-
-function invalidInput(message: string, hint?: string): ActionError {
-  return new ActionError('invalid-input', message, hint);
 }

@@ -1,24 +1,16 @@
-export type ErrorCode =
-  | 'invalid-input'
-  | 'kube-config'
-  | 'kube-unreachable'
-  | 'kube-unauthorized'
-  | 'kube-forbidden'
-  | 'kube-timeout'
-  | 'internal';
-
 /** The gate could not work: this ends the run. Outcomes of a namespace are values, never errors. */
 export class ActionError extends Error {
-  readonly code: ErrorCode;
   readonly hint: string | undefined;
 
-  constructor(code: ErrorCode, message: string, hint?: string) {
+  constructor(message: string, hint?: string) {
     super(message);
     this.name = 'ActionError';
-    this.code = code;
     this.hint = hint;
   }
 }
+
+/** Something else has to be given to the gate: inputs, options. A terminal has an exit code of its own for it. */
+export class InputError extends ActionError {}
 
 /** The outermost first. Node reports all addresses of a host as one AggregateError. */
 export function causeChain(error: unknown): unknown[] {

@@ -12,7 +12,7 @@ export function writeOutput(text: string): Promise<void> {
     stdout.write(text, (error) => {
       if (error == null || errorCode(error) === 'EPIPE') return resolve();
       const message = `cannot write to standard output: ${describeError(error)}`;
-      reject(new ActionError('internal', message));
+      reject(new ActionError(message));
     });
   });
 }

@@ -1,4 +1,4 @@
-import { ActionError } from '../base/errors.ts';
+import { InputError } from '../base/errors.ts';
 import { deleteRequest, namespacePath } from '../kubernetes/paths.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { ADMISSION, valueIn } from '../model/read.ts';
@@ -15,7 +15,7 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<T
   for (const { name } of asked) {
     const reason = protectedBecause(name, api.target.ownNamespace);
     if (reason === undefined) continue;
-    throw new ActionError('invalid-input', `namespace "${name}" is never deleted: ${reason}`);
+    throw new InputError(`namespace "${name}" is never deleted: ${reason}`);
   }
   if (targets.every(({ first }) => first === undefined))
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');

@@ -1,4 +1,4 @@
-import { ActionError, type ErrorCode } from '../base/errors.ts';
+import { ActionError, InputError } from '../base/errors.ts';
 import { formatDuration, serverTime } from '../base/time.ts';
 import type { Inputs } from '../inputs.ts';
 import { collectItems } from '../kubernetes/api.ts';
@@ -70,7 +70,7 @@ async function selectNamespaces(run: Run): Promise<NamespaceFacts[]> {
   if (failure.status !== 400)
     throw cannotStartError('list', describedSelection(inputs), failure, run);
   const message = `input "selector" is "${selector}", which the API server does not understand: ${failure.message}`;
-  throw new ActionError('invalid-input', message);
+  throw new InputError(message);
 }
 
 /** "namespaces with the labels "app=preview" that have been terminating for at least 10m". */
@@ -81,19 +81,12 @@ function describedSelection({ selector, terminating }: Inputs): string {
   return `namespaces${labels}${age ?? ''}`;
 }
 
-const FAILING: [code: ErrorCode, hint: string] = [
-  'kube-unreachable',
-  'Try again; if it persists, look at the state of the API server.',
-];
-const ADVICE: Partial<Record<FailureKind, [code: ErrorCode, hint: string]>> = {
-  forbidden: [
-    'kube-forbidden',
+const FAILING = 'Try again; if it persists, look at the state of the API server.';
+const ADVICE: Partial<Record<FailureKind, string>> = {
+  forbidden:
     'Grant this identity "get", "list" and "watch" on namespaces by a ClusterRole and a ClusterRoleBinding, with the rule { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }; a Role inside the namespace is deleted together with it.',
-  ],
-  unauthorized: [
-    'kube-unauthorized',
+  unauthorized:
     'The credentials of this context are refused: they may have expired, or belong to another cluster.',
-  ],
   'server-error': FAILING,
   throttled: FAILING,
 };
@@ -107,9 +100,8 @@ function cannotStartError(
   { api: { target } }: Run,
 ): ActionError {
   const { context, isAnonymous, server } = target;
-  const unreachable = kind === 'timeout' ? 'kube-timeout' : 'kube-unreachable';
-  const [code, hint] = ADVICE[kind] ?? [unreachable, UNREACHABLE];
   const none = `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`;
-  const advice = isAnonymous && ['unauthorized', 'forbidden'].includes(kind) ? none : hint;
-  return new ActionError(code, `cannot ${verb} ${what} on ${server}: ${message}`, advice);
+  const isUnknown = isAnonymous && ['unauthorized', 'forbidden'].includes(kind);
+  const hint = isUnknown ? none : (ADVICE[kind] ?? UNREACHABLE);
+  return new ActionError(`cannot ${verb} ${what} on ${server}: ${message}`, hint);
 }

@@ -1,10 +1,11 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { type ConnectionOptions, createSecureContext, getCACertificates } from 'node:tls';
 import { Agent, type buildConnector, type Dispatcher, ProxyAgent } from 'undici';
+import { ActionError } from '../base/errors.ts';
 import type { Environment } from '../base/process.ts';
 import type { Redactor } from '../base/redact.ts';
 import type { Clock } from '../base/time.ts';
-import { type Access, configError, type Search } from './kubeconfig.ts';
+import type { Access, Search } from './kubeconfig.ts';
 
 export interface ConnectOptions extends Search {
   redactor: Redactor;
@@ -70,7 +71,7 @@ export function chooseProxy(url: URL, env: Environment, proxyUrl = ''): URL | un
   const isUsable = /^https?:$/.test(proxy?.protocol ?? '') && !/%(?![\da-f]{2})/i.test(text);
   if (proxy !== null && isUsable) return proxy;
   const what = proxyUrl ? 'the "proxy-url" of the cluster' : 'the proxy in the environment';
-  throw configError(`${what} is not a valid URL that begins with http:// or https://`);
+  throw new ActionError(`${what} is not a valid URL that begins with http:// or https://`);
 }
 
 /** As a Go client (golang.org/x/net/http/httpproxy). Undici knows no CIDR blocks, and uses http_proxy for https URLs. */

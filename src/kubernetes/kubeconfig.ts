@@ -27,10 +27,6 @@ export interface Access {
   proxyUrl?: string | undefined;
 }
 
-export function configError(message: string, hint?: string): ActionError {
-  return new ActionError('kube-config', message, hint);
-}
-
 /**
  * As kubectl: KUBECONFIG, ~/.kube/config, in-cluster. KubeConfig.loadFromDefault refuses a missing file and a name that
  * two files have, and ends with localhost:8080, which would be another cluster.
@@ -53,7 +49,7 @@ export function findAccess(search: Search): Access {
     (file) => `${shownPath(file)} ${existsSync(file) ? 'has no contexts' : 'does not exist'}`,
   );
   if (mayBePod) tried.push('KUBECONFIG is not set', 'no service account of a pod was found');
-  throw configError(
+  throw new ActionError(
     `found no cluster to talk to: ${tried.join(', ')}`,
     'Give the path of a kubeconfig (input "kubeconfig" or --kubeconfig), or set KUBECONFIG. If a step writes the file from a secret, check that the secret is set',
   );
@@ -65,7 +61,7 @@ function refuseContent(value: string): void {
     /(^|[\s{,"'])(apiVersion|clusters|current-context|contexts|users)["']?\s*:/.test(text);
   const decode = isContent(value) ? '' : ' | base64 -d';
   if (decode && !isContent(Buffer.from(value, 'base64').toString('utf8'))) return;
-  throw configError(
+  throw new ActionError(
     'the input "kubeconfig" or the variable KUBECONFIG holds the text of a kubeconfig; it must be the path of a file',
     `Write it to a file in a step before, for example printf '%s' "$KUBECONFIG_CONTENT"${decode} > "$RUNNER_TEMP/kubeconfig" with the secret in env, and give that path`,
   );
@@ -105,7 +101,7 @@ function readKubeconfig(file: string): Kubeconfig | undefined {
       if (isObject(document)) return { file, document, config };
     } catch {}
   }
-  throw configError(
+  throw new ActionError(
     `cannot read kubeconfig ${shownPath(file)}: ${problem}`,
     'Write the kubeconfig to a file in a step before, as YAML or JSON; base64 must be decoded first',
   );
@@ -124,7 +120,7 @@ function chooseAccess(found: readonly Kubeconfig[], asked: string): Access {
   if (context === undefined) {
     const missing = name === '' ? 'current-context' : `context "${name}"`;
     const known = contexts.map((each) => `"${each.name}"`);
-    throw configError(
+    throw new ActionError(
       `${source} has no ${missing}; its contexts are ${listNames(known, 20)}`,
       'Name one with the input "context" (or --context)',
     );
@@ -135,7 +131,7 @@ function chooseAccess(found: readonly Kubeconfig[], asked: string): Access {
   const user = context.user ? findUser(found, context.user) : { name: '' };
   if (cluster === undefined || user === undefined) {
     const missing = user === undefined ? `user "${context.user}"` : `cluster "${context.cluster}"`;
-    throw configError(`context "${name}" names ${missing}, which is not in ${source}`);
+    throw new ActionError(`context "${name}" names ${missing}, which is not in ${source}`);
   }
   const server = safeUrl(cluster.server, cluster.name);
   // client-node would look for a proxy agent, which the bundle does not have.
@@ -151,7 +147,7 @@ function findUser(found: readonly Kubeconfig[], name: string): User | undefined 
     const entry = arrayAt(document, 'users').find((one) => stringAt(one, 'name') === name);
     const wrong = UNSUPPORTED.find((field) => valueAt(entry, 'user', field));
     if (wrong !== undefined) {
-      throw configError(
+      throw new ActionError(
         `user "${name}" has "${wrong}", which is not supported`,
         'Use an exec credential plugin (kubelogin for OIDC and Azure, gke-gcloud-auth-plugin for Google) or a token',
       );
@@ -171,7 +167,7 @@ function safeUrl(text: string, cluster: string): string {
   const isLocal = /^(localhost|\[::1\]|127\.\d+\.\d+\.\d+)$/.test(url?.hostname ?? '');
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isLocal))
     return url.origin + url.pathname.replace(/\/+$/, '');
-  throw configError(
+  throw new ActionError(
     `the server of cluster "${cluster}" is not an https URL: without TLS, credentials could be read on the way`,
     'http is only accepted for localhost (kubectl proxy)',
   );

@@ -1,9 +1,8 @@
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
-import { describeError, errorCode } from '../base/errors.ts';
+import { ActionError, describeError, errorCode } from '../base/errors.ts';
 import { type Session, type TlsOptions, tlsOptions } from './connections.ts';
-import { configError } from './kubeconfig.ts';
 import { logInByPlugin } from './plugin.ts';
 
 /** Bound service account tokens rotate; the kubelet replaces the file long before the token expires. */
@@ -75,7 +74,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     await config.applyToHTTPSOptions(options);
   } catch (error) {
     // The message of the error has the path, in whose place people put a secret.
-    throw configError(
+    throw new ActionError(
       `cannot read a file that user "${user.name}" or its cluster names in ${access.source} (${errorCode(error)})`,
       'Relative paths in a kubeconfig are relative to its folder; content belongs in a field such as "client-key-data"',
     );
@@ -91,7 +90,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   redactor.add(token);
   const isFile = user.authProvider !== undefined;
   if (!/^[\x21-\x7e]*$/.test(token) || (isFile && token === '')) {
-    throw configError(
+    throw new ActionError(
       `the token of user "${user.name}" is empty or has characters in it that no token has`,
       'Check that the token was written as one line, without quotes or control characters',
     );
@@ -102,7 +101,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     const { servername, rejectUnauthorized } = options;
     tls ??= tlsOptions({ ...trust, servername, rejectUnauthorized });
   } catch (error) {
-    throw configError(
+    throw new ActionError(
       `the certificates of context "${access.context}" cannot be used: ${describeError(error)}`,
       'Check that certificate and key belong together and are complete',
     );

@@ -13,7 +13,6 @@ import { createRedactor } from '../base/redact.ts';
 import { plainText, shortQuote } from '../base/text.ts';
 import { unlessAborted } from '../base/time.ts';
 import type { Session } from './connections.ts';
-import { configError } from './kubeconfig.ts';
 
 const MAX_OUTPUT_CHARS = 1024 * 1024;
 /** Far more than is shown, so that the cut cannot split a secret that would be visible. */
@@ -75,7 +74,7 @@ export async function logInByPlugin(
   if (limits.aborted && child !== undefined) killTree(child);
   else if (error !== undefined) {
     const code = errorCode(error);
-    throw configError(
+    throw new ActionError(
       `${plugin} ${code === 'ENOENT' ? 'is not installed' : `cannot be started (${code})`}`,
       show(stringAt(exec, 'installHint') ?? `Install ${program} in a step before`),
     );
@@ -90,7 +89,6 @@ export async function logInByPlugin(
   if (closing.signal.aborted) problem = 'was stopped, because the run was';
   const said = show(maskSettings(stderr, exec, session.env));
   throw new ActionError(
-    'kube-unauthorized',
     `${plugin} ${problem}${said && `: ${said}`}`,
     'It may be waiting for an interactive login; configure a login that works without a person',
   );

@@ -133,7 +133,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       redactor.add('hunter2-secret');
       const connecting = connectWith('http://127.0.0.1:1', folder, {}, { options: { redactor } });
       await expect(connecting).rejects.toMatchObject({
-        code: 'kube-unauthorized',
         message: `the credential plugin "${folder}/plugin" of user "u" failed with exit code 3: Error: login failed tried *** and ***`,
       });
     });
@@ -143,7 +142,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       await expect(
         connectWith('http://127.0.0.1:1', temporaryFolder(), exec),
       ).rejects.toMatchObject({
-        code: 'kube-config',
         message: 'the credential plugin "no-such-plugin" of user "u" is not installed',
         hint: 'Get it at https://example.com',
       });
@@ -162,7 +160,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
         },
       );
       await expect(connecting).rejects.toMatchObject({
-        code: 'kube-unauthorized',
         message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 3 s and was stopped: open https://login.example.com and enter the code`,
         hint: expect.stringContaining('interactive login'),
       });
@@ -177,7 +174,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       const connecting = connectWith('http://127.0.0.1:1', folder, {}, { options });
       setTimeout(() => stop.abort(), 20);
       await expect(connecting).rejects.toMatchObject({
-        code: 'kube-unauthorized',
         message: `the credential plugin "${folder}/plugin" of user "u" was stopped, because the run was`,
       });
     });
@@ -192,7 +188,6 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
     ])('prints $what', async ({ script }) => {
       const folder = pluginFolder(script);
       await expect(connectWith('http://127.0.0.1:1', folder)).rejects.toMatchObject({
-        code: 'kube-unauthorized',
         message: `the credential plugin "${folder}/plugin" of user "u" printed no ExecCredential with a token or a client certificate`,
       });
     });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { HELP, parseArguments } from '../../src/arguments.ts';
-import { ActionError } from '../../src/base/errors.ts';
+import { InputError } from '../../src/base/errors.ts';
 import { readInputs } from '../../src/inputs.ts';
 import { expectPairs } from '../stub/pairs.ts';
 
@@ -9,13 +9,9 @@ test('arguments are parsed into a command, or refused with one sentence', () =>
     try {
       return parseArguments(JSON.parse(line));
     } catch (error) {
-      const { code, message, hint } = error as ActionError;
-      expect(error).toBeInstanceOf(ActionError);
-      expect([code, message.includes('\n'), hint?.includes('--help')]).toEqual([
-        'invalid-input',
-        false,
-        true,
-      ]);
+      const { message, hint } = error as InputError;
+      expect(error).toBeInstanceOf(InputError);
+      expect([message.includes('\n'), hint?.includes('--help')]).toEqual([false, true]);
       return message;
     }
   }));

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { describeError } from '../../src/base/errors.ts';
+import { describeError, InputError } from '../../src/base/errors.ts';
 import { formatClock, formatDuration, systemClock } from '../../src/base/time.ts';
 import { parseDuration } from '../../src/inputs.ts';
 import { expectPairs } from '../stub/pairs.ts';
@@ -12,7 +12,7 @@ test('durations are read, refused with their input, and shown', () =>
     try {
       return parseDuration('timeout', text.replace('\\n', '\n'));
     } catch (error) {
-      expect(error).toMatchObject({ code: 'invalid-input' });
+      expect(error).toBeInstanceOf(InputError);
       return describeError(error);
     }
   }));
