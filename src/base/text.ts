@@ -116,7 +116,14 @@ export function listNames(names: readonly string[], most = 5): string {
   return names.slice(0, most).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
-export function listWords(words: readonly string[]): string {
-  const [last = '', ...others] = words.toReversed();
-  return others.length === 0 ? last : `${others.toReversed().join(', ')} and ${last}`;
+/** "a, b and c"; beyond `most` the rest is counted. */
+export function listWords(items: readonly string[], most = items.length): string {
+  const left = items.length - most;
+  const all = left > 0 ? [...items.slice(0, most), `${formatCount(left)} more`] : items;
+  return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
+}
+
+/** Formats 20000 as "20,000". Not by locale: a report must not depend on the machine that wrote it. */
+export function formatCount(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }

@@ -52,19 +52,14 @@ function sixtieths(count: number): [string, string] {
 
 const secondsOf = (ms: number): number => Math.max(0, Math.round(ms / 1_000));
 
-/** Formats 302_000 as "5m 02s" and a week as "7 days". */
+/** Formats 302_000 as "5m 02s"; from two days on, only the days count: "7 days". */
 export function formatDuration(ms: number): string {
   const seconds = secondsOf(ms);
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3_600) return `${sixtieths(seconds).join('m ')}s`;
-  if (seconds >= 172_800 && seconds % 86_400 === 0) return `${seconds / 86_400} days`;
+  const days = Math.floor(seconds / 86_400);
+  if (days >= 2) return `${days} days`;
   return `${sixtieths(Math.floor(seconds / 60)).join('h ')}m`;
-}
-
-export const DAY_MS = 24 * 3_600_000;
-
-export function formatAge(ms: number): string {
-  return ms >= 2 * DAY_MS ? `${Math.floor(ms / DAY_MS)} days` : formatDuration(ms);
 }
 
 export const formatClock = (ms: number): string => sixtieths(secondsOf(ms)).join(':');

@@ -1,4 +1,4 @@
-import { shellQuote, upperFirst } from '../base/text.ts';
+import { formatCount, shellQuote, upperFirst } from '../base/text.ts';
 import type { LeftBehind } from '../model/result.ts';
 import type { Action, Remedies } from './remedies.ts';
 import { leftBehindTitle, withAges } from './sentences.ts';
@@ -8,7 +8,6 @@ import {
   bold,
   counted,
   diagnosed,
-  formatCount,
   joinWords,
   listExact,
   literal,

@@ -1,9 +1,9 @@
-import { codeHtml, plainText, shorten, upperFirst } from '../base/text.ts';
+import { codeHtml, formatCount, plainText, shorten, upperFirst } from '../base/text.ts';
 import { type Block, type Detail, documentOf } from './document.ts';
 import type { Action } from './remedies.ts';
 import { clockTime, clusterWords } from './sentences.ts';
 import type { Ending, Failure, View } from './view.ts';
-import { diagnosed, formatCount, toHtml, toMarkdown } from './words.ts';
+import { diagnosed, toHtml, toMarkdown } from './words.ts';
 
 export interface RenderContext {
   /** Address of this run, for links; from the CI host, never from the cluster. */

@@ -1,12 +1,12 @@
 import type { Log } from '../base/log.ts';
-import { plainText, shorten, upperFirst } from '../base/text.ts';
+import { formatCount, plainText, shorten, upperFirst } from '../base/text.ts';
 import { groupsBy } from './causes.ts';
 import { type Block, causeSection, type Detail, documentOf } from './document.ts';
 import { shownCommands } from './markdown.ts';
 import type { Action } from './remedies.ts';
 import { clusterWords, leftBehindTitle } from './sentences.ts';
 import type { CauseView, NamespaceView, View } from './view.ts';
-import { counted, formatCount, literal, toPlain } from './words.ts';
+import { counted, literal, toPlain } from './words.ts';
 
 /** GitHub shows ten annotations of a kind for a step. */
 const MAX_ANNOTATIONS = 10;

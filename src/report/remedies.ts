@@ -1,9 +1,10 @@
+import { listWords } from '../base/text.ts';
 import { formatDuration } from '../base/time.ts';
 import type { FindingCode, RemedyRole } from '../model/finding.ts';
 import type { NamespaceResult, RunResult } from '../model/result.ts';
 import type { Cause } from './causes.ts';
 import { findingText, subjectWords } from './sentences.ts';
-import { diagnosed, joinWords, listWords, literal, type Words } from './words.ts';
+import { diagnosed, joinWords, literal, type Words } from './words.ts';
 
 const MAX_BLOCKERS_WITH_REMEDIES = 20;
 const MAX_OTHERS = 4;

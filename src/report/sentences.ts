@@ -1,9 +1,10 @@
-import { DAY_MS, formatAge, formatDuration } from '../base/time.ts';
+import { listWords } from '../base/text.ts';
+import { formatDuration } from '../base/time.ts';
 import { type Finding, type FindingCode, findingsOf, type Subject } from '../model/finding.ts';
 import type { Outcome, Verdict } from '../model/outcome.ts';
 import type { LeftBehind, NamespaceResult, RunResult } from '../model/result.ts';
 import { type Cause, needsNoSubject, type Root } from './causes.ts';
-import { bold, counted, diagnosed, listWords, literal, type Words } from './words.ts';
+import { bold, counted, diagnosed, literal, type Words } from './words.ts';
 
 /** The longest chain in a sentence, which has at most 30 words; the graph in the evidence has all links. */
 const MAX_LINKS_TOLD = 3;
@@ -195,7 +196,7 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   const age = terminatingFor(namespace, run);
   // A run that does not wait shows the age of the deletion instead of its own duration.
   const waited = run.timeoutMs > 0 ? `still there after ${took}` : 'still there';
-  const still = run.timeoutMs > 0 || !age ? waited : `terminating for ${formatAge(age)}`;
+  const still = run.timeoutMs > 0 || !age ? waited : `terminating for ${formatDuration(age)}`;
   const why = namespace.refusal === undefined ? 'not requested' : 'refused';
   const isForecast = run.kind === 'forecast';
   const states: Record<Outcome, [Words, Words?]> = {
@@ -241,6 +242,7 @@ export function clusterWords(run: RunResult): Words {
   return `Kubernetes ${literal(run.cluster.version.replace(/^v(?=\d)/, ''))}`;
 }
 
+const HALF_DAY_MS = 12 * 3_600_000;
 const TIMESTAMP = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.\d+)?Z/g;
 
 /** Converts "2026-03-02T10:00:11Z" to "10:00:11 UTC (4m 51s ago)", counted from the end of the run. */
@@ -249,10 +251,10 @@ export function withAges(text: string, nowIso: string): string {
   return text.replace(TIMESTAMP, (stamp: string, date: string, time: string) => {
     const age = now - Date.parse(stamp);
     if (Number.isNaN(age)) return stamp;
-    const isSameDay = Math.abs(age) < DAY_MS / 2;
+    const isSameDay = Math.abs(age) < HALF_DAY_MS;
     const clock = isSameDay ? `${time} UTC` : `${date} ${time.slice(0, 5)} UTC`;
     if (Math.abs(age) < 1_000) return clock;
-    return `${clock} (${age < 0 ? `in ${formatAge(-age)}` : `${formatAge(age)} ago`})`;
+    return `${clock} (${age < 0 ? `in ${formatDuration(-age)}` : `${formatDuration(age)} ago`})`;
   });
 }
 

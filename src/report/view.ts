@@ -1,6 +1,7 @@
 import { dump } from 'js-yaml';
 import { redactDeep } from '../base/redact.ts';
-import { formatAge, formatDuration } from '../base/time.ts';
+import { formatCount, listWords } from '../base/text.ts';
+import { formatDuration } from '../base/time.ts';
 import {
   type Diagnosis,
   FINDING_CODES,
@@ -37,17 +38,7 @@ import {
   withAges,
 } from './sentences.ts';
 import { situationRoot } from './situations.ts';
-import {
-  asSentences,
-  bold,
-  counted,
-  diagnosed,
-  formatCount,
-  listExact,
-  listWords,
-  literal,
-  type Words,
-} from './words.ts';
+import { asSentences, bold, counted, diagnosed, listExact, literal, type Words } from './words.ts';
 
 /** At most so many causes are rendered; the rest are counted. report.json has all of them. */
 const MAX_CAUSES = 200;
@@ -178,7 +169,7 @@ function listedWords(cause: Cause, clauses: Words[], run: RunResult): Words {
   const ages = namespaces.flatMap((one) => terminatingFor(one, run) ?? []);
   const who = isMany ? counted(namespaces.length, 'namespace') : literal(namespace.name);
   const age =
-    ages.length > 0 ? `, for ${isMany ? 'up to ' : ''}${formatAge(Math.max(...ages))}` : '';
+    ages.length > 0 ? `, for ${isMany ? 'up to ' : ''}${formatDuration(Math.max(...ages))}` : '';
   const isLocal = links[0]?.subject.namespace === namespace.name;
   const example = isMany && isLocal ? `for example in ${literal(namespace.name)}, ` : '';
   return `${bold(`${who}${age}:`)} ${example}${clauses.join('; ')}.`;

@@ -1,4 +1,4 @@
-import { codeHtml, plainText, shorten, upperFirst } from '../base/text.ts';
+import { codeHtml, formatCount, listWords, plainText, shorten, upperFirst } from '../base/text.ts';
 
 /**
  * A text with marks: control characters stand around what must be written as code, and around bold type. Everything else is
@@ -74,20 +74,8 @@ export function joinWords(parts: readonly Words[], between: string): Words {
   return parts.filter((part) => part !== '').join(between);
 }
 
-/** "a, b and c"; beyond `most` the rest is counted. */
-export function listWords(items: readonly Words[], most = items.length): Words {
-  const left = items.length - most;
-  const all = left > 0 ? [...items.slice(0, most), `${formatCount(left)} more`] : items;
-  return all.length < 2 ? all.join('') : `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
-}
-
 export function listExact(items: readonly string[], most = items.length): Words {
   return listWords(items.map(literal), most);
-}
-
-/** Formats 20000 as "20,000". Not by locale: a report must not depend on the machine that wrote it. */
-export function formatCount(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
 export function counted(count: number, noun: string): string {

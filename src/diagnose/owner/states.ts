@@ -1,5 +1,5 @@
 import { listNames, shortQuote, upperFirst } from '../../base/text.ts';
-import { formatAge } from '../../base/time.ts';
+import { formatDuration } from '../../base/time.ts';
 import { POD_TYPE, typeName } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
 import type { FindingCode, Remedy, Subject } from '../../model/finding.ts';
@@ -418,7 +418,7 @@ function runs(owner: Signs): Found | undefined {
   const isToResolve = told && !GOES_ON.test(told.text);
   const quote = shortQuote((told ?? line)?.text ?? '');
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
-  const earlier = age >= 0 ? ` (${formatAge(age)} earlier)` : '';
+  const earlier = age >= 0 ? ` (${formatDuration(age)} earlier)` : '';
   const by = said
     ? `${what} says`
     : line
