@@ -521,17 +521,29 @@ test.each([
   );
 });
 
-test('of two texts of one time, the one that says more is quoted', () => {
+test.each([
+  ['the one that says more', 'destroy failed', 'destroy failed: in use', 1],
+  ['the one about the removal', 'cannot delete it: in use', 'the nightly backup failed again', 0],
+])('of two texts of one time, %s is quoted', (...row) => {
+  const [, first, second, quoted] = row;
   const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
-    failedAt(now, now.takenAt, 'destroy failed');
+    failedAt(now, now.takenAt, first);
     for (const read of Object.values(now.details))
       if (read.ok)
         for (const one of [...read.value.conditions])
-          read.value.conditions.push({
-            ...one,
-            type: 'Applied',
-            message: 'destroy failed: in use',
-          });
+          read.value.conditions.push({ ...one, type: 'Applied', message: second });
   });
-  expect(message).toContain('destroy failed: in use');
+  expect(message).toContain([first, second][quoted]);
+});
+
+test('where nothing was said since the deletion, a Warning from before is quoted, with its age', () => {
+  const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
+    const [regarding] = heldIn(now);
+    const events = now.places[now.namespace.name]?.events;
+    if (!events?.ok || regarding === undefined) throw new Error('no object');
+    const at = new Date(Date.parse(regarding.deletionTimestamp ?? '') - 600_000).toISOString();
+    const event = { type: 'Warning', reason: 'Failed', message: 'no licence is left', regarding };
+    events.value.push({ ...event, at, component: '', instance: '' });
+  });
+  expect(message).toMatch(/ Event Failed about .* \(10m 00s earlier\): no licence is left$/);
 });

@@ -34,9 +34,12 @@ interface Statement {
   isPoor?: boolean;
 }
 
-/** Of texts of one time, the longest says most: the others sum it up. */
+/** Of texts of one time, those about the removal come first, and the longest says most: the others sum it up. */
 function newestFirst(all: readonly Statement[]): Statement[] {
-  return all.toSorted((a, b) => b.at.localeCompare(a.at) || b.text.length - a.text.length);
+  const isMeant = ({ source, text }: Statement) => Number(ABOUT_REMOVAL.test(`${source} ${text}`));
+  return all.toSorted(
+    (a, b) => b.at.localeCompare(a.at) || isMeant(b) - isMeant(a) || b.text.length - a.text.length,
+  );
 }
 
 /** Returns the current failures that the objects, the log of the owner and a dry run report, newest first, each text once. */
@@ -75,9 +78,12 @@ export function troublesOf(context: Context, object: ObjectFacts): string[] {
 }
 
 /** Returns the newest text, also from before the deletion, by which the objects are not well. */
-export function lastComplaint(context: Context, { objects }: Held): Statement | undefined {
-  const all = newestFirst(objects.flatMap((one) => statusOf(context, one)));
-  return all.find(({ isFailure, isGeneral }) => isFailure || isGeneral);
+export function lastComplaint(context: Context, { objects }: Held, owner?: Actor) {
+  const all = objects.flatMap((one) => [
+    ...statusOf(context, one),
+    ...eventsOf(context, one, owner),
+  ]);
+  return newestFirst(all).find(({ isFailure, isGeneral }) => isFailure || isGeneral);
 }
 
 export function statusEvidence(context: Context, { objects }: Held): string[] {

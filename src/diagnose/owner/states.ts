@@ -413,7 +413,7 @@ function runs(owner: Signs): Found | undefined {
   const [doubt] = doubts;
   if (isAhead && doubt === undefined) return undefined;
   const [line] = said || doubt ? [] : lines;
-  const last = said || doubt || line ? undefined : lastComplaint(context, held);
+  const last = said || doubt || line ? undefined : lastComplaint(context, held, actor);
   const told = said ?? last;
   const isToResolve = told && !GOES_ON.test(told.text);
   const quote = shortQuote((told ?? line)?.text ?? '');
