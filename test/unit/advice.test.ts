@@ -521,21 +521,6 @@ test.each([
   );
 });
 
-test.each([
-  ['the one that says more', 'destroy failed', 'destroy failed: in use', 1],
-  ['the one about the removal', 'cannot delete it: in use', 'the nightly backup failed again', 0],
-])('of two texts of one time, %s is quoted', (...row) => {
-  const [, first, second, quoted] = row;
-  const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
-    failedAt(now, now.takenAt, first);
-    for (const read of Object.values(now.details))
-      if (read.ok)
-        for (const one of [...read.value.conditions])
-          read.value.conditions.push({ ...one, type: 'Applied', message: second });
-  });
-  expect(message).toContain([first, second][quoted]);
-});
-
 test('where nothing was said since the deletion, a Warning from before is quoted, with its age', () => {
   const { message } = rootOf('everyday-kubebuilder-v4-silent', (now) => {
     const [regarding] = heldIn(now);

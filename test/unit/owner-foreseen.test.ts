@@ -174,15 +174,6 @@ test.each<[string, JsonObject, string[]]>([
 });
 
 test.each([
-  [{ phase: 'Running', message: 'the last backup failed' }, 0],
-  [{ phase: 'Pending', message: 'the last backup failed' }, 1],
-  [{ phase: 'Running', lastErrorMessage: 'the last backup failed' }, 1],
-])('before a deletion, %j speaks of %i failures', (status, count) => {
-  const { context, held } = heldIn(WIDGETS, { status });
-  expect(needsOfOwner(context, held)).toHaveLength(count);
-});
-
-test.each([
   [DEMO, 1],
   ['elsewhere', 0],
 ])('what is created beside an object in %s is refused: %i', (namespace, count) => {

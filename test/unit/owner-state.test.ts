@@ -7,6 +7,7 @@ import { pausedBy, protectionsOf } from '../../src/diagnose/owner/settings.ts';
 import {
   lastComplaint,
   refusalsFor,
+  statusEvidence,
   statusTexts,
   troublesOf,
 } from '../../src/diagnose/owner/statements.ts';
@@ -107,6 +108,13 @@ test('long texts of a status are cut where they are read', () => {
   const detail = objectDetail({ status: { message: long, lastError: long, conditions } });
   expect(detail.texts).toHaveLength(1);
   expect(JSON.stringify(detail).length).toBeLessThan(20_000);
+});
+
+test('of many texts of a status, ten are evidence', () => {
+  const status = { parts: Array.from({ length: 9 }, (_, at) => ({ message: `${at} is pending` })) };
+  const { context, held } = worldOf(JSON.stringify({ status }));
+  const objects = [...held.objects, ...held.objects];
+  expect(statusEvidence(context, { ...held, objects })).toHaveLength(10);
 });
 
 test.each(['a', '[', 'a ', '\n'])(

@@ -87,7 +87,8 @@ export function lastComplaint(context: Context, { objects }: Held, owner?: Actor
 }
 
 export function statusEvidence(context: Context, { objects }: Held): string[] {
-  return newestFirst(objects.flatMap((one) => statusOf(context, one))).map(evidenceOf);
+  const all = newestFirst(objects.flatMap((one) => statusOf(context, one)));
+  return all.slice(0, 10).map(evidenceOf);
 }
 
 /** Quotes a text with its source; renderers write the time of one from before the deletion as an age. */
