@@ -31,7 +31,7 @@ interface RoleAction extends Action {
   others?: Set<Words>;
 }
 
-/** In place of a deletion that the steps of an ordered deletion have. */
+/** In place of a deletion that the steps of an ordered deletion have. Beside several namespaces, a short report has no steps. */
 const IN_ORDER = { text: 'Delete the objects in the order of this report', command: undefined };
 /** Findings whose own remedies advise to wait. */
 const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period', 'owner-running'];
@@ -40,8 +40,9 @@ const PATIENT: readonly FindingCode[] = ['content-deleting', 'pod-grace-period',
 export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
   const [{ namespace, finding: root }] = cause;
   const scene = { home: namespace.name, now: run.finishedAt };
+  const { order = [] } = run.namespaces.length > 1 ? {} : namespace;
   /** "kubectl delete widgets.example.com". */
-  const steps = (namespace.order ?? []).map(({ command }) => command.split(' ', 3).join(' '));
+  const steps = order.map(({ command }) => command.split(' ', 3).join(' '));
   const actions: RoleAction[] = [];
   for (const { blockers, links } of cause.filter((one) => one.namespace === namespace)) {
     const subjects = links.map(({ subject }) => subject);

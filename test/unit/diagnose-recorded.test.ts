@@ -223,7 +223,6 @@ test('no remedy starts an owner if workloads could not be read', () => {
 test.each([
   ['helm', /^Start Deployment \S+ through Subscription widgets, which manages it .* removes the/],
   // A program would have set back what a person has set.
-  ['kubectl', /^Scale Deployment \S+ up; it then removes the finalizer$/],
   ['Mozilla', /^Scale Deployment \S+ up; it then removes the finalizer$/],
   ['', /^Scale Deployment \S+ up; it then removes the finalizer$/],
 ])('an owner whose replicas %j has set to 0 is started where these are managed', (...row) => {

@@ -53,15 +53,14 @@ test('an object that cannot be read is told where the gate may not list its type
     now.namespace.conditions = now.namespace.conditions.map((one) =>
       one.type === 'NamespaceDeletionContentFailure' ? { ...one, status: 'True', message } : one,
     );
-    const failure = { kind: 'forbidden', status: 403, message: 'no' } as const;
-    for (const resource of ['ledgers', 'secrets']) {
-      drop(now.content, ({ type }) => type.resource === resource);
-      now.content.push({ type: typeOf('', resource, resource), read: readFailed(failure) });
+    for (const name of ['ledgers', 'secrets']) {
+      const kind = name === 'ledgers' ? 'server-error' : 'forbidden';
+      drop(now.content, ({ type }) => type.resource === name);
+      now.content.push({ type: typeOf('', name, name), read: readFailed({ kind, message: 'no' }) });
     }
   });
-  expect(findings.find(({ code }) => code === 'storage-unreadable')?.subject.kind).toBe(
-    'Namespace',
-  );
+  const found = findings.find(({ code }) => code === 'storage-unreadable');
+  expect(found?.subject.kind).toBe('Namespace');
 });
 
 test('a cluster-scoped object that is missing was not in this namespace; what is reported is to be resolved', () => {

@@ -116,9 +116,11 @@ test('forty namespaces fit on a screen, and into a comment', async () => {
   expect(renderText(viewOf(run)).split('\n').length).toBeLessThan(40);
 });
 
-test('the terminal shows the whole order of a forecast beside many causes', () => {
-  const run = runOf([foretold('known-needs')], { kind: 'forecast', timeoutMs: 0 });
-  expect(renderText(viewOf(run))).toMatch(/\n {2}6\. Then delete the namespace/);
+test('the terminal shows the whole order of a forecast beside many causes; of several, the deletion', () => {
+  const textOf = (...all: NamespaceResult[]) =>
+    renderText(viewOf(runOf(all, { kind: 'forecast', timeoutMs: 0 })));
+  expect(textOf(foretold('known-needs'))).toMatch(/\n {2}6\. Then delete the namespace/);
+  expect(textOf(foretold('S4'), foretold('known-needs'))).not.toContain('the order of this report');
 });
 
 function asText(run: RunResult): string {

@@ -226,7 +226,10 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
 
 /** Finds an object that cannot be read. The gate's own list of its type fails as well, unless the gate may not list that type. */
 function storageUnreadable({ now }: Context, text: string, listed?: ResourceType): RuleResult[] {
-  const isListed = now.content.some(({ read }) => !read.ok && read.failure.kind === 'server-error');
+  const isListed = now.content.some(
+    ({ read }) =>
+      !read.ok && classifyErrorText(read.failure.message).some(({ kind }) => kind === 'storage'),
+  );
   if (listed === undefined && isListed) return [];
   const restore =
     'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
