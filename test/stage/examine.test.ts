@@ -10,6 +10,14 @@ import { readPartner, readSamples } from '../../src/observe/objects.ts';
 import { CONFIG_MAPS, FORBIDDEN, PODS, pathOf, WIDGETS } from './fake-cluster.ts';
 import { DEMO, type Stage, stage } from './gate-run.ts';
 
+/** What an examination within 30 s sees in this namespace. */
+async function look({ clock, cluster: api, cancel }: Stage, ahead?: Parameters<typeof examine>[3]) {
+  const namespace = namespaceFacts(api.peek(pathOf.namespace('a')) ?? {});
+  const deps = { api, clock, signal: cancel.signal };
+  const [seen] = await clock.run(examine([{ namespace }], 30_000, deps, ahead));
+  return seen;
+}
+
 test('computing stops when the signal aborts, and the rest is undefined', async () => {
   const over = new AbortController();
   const work = (item: number): number => {
@@ -67,14 +75,13 @@ test.each([
 ])(
   'while the content is read, sources of owners are, if it must have one: %s',
   async (name, early) => {
-    const { clock, cluster, cancel } = stage('a');
+    const given = stage('a');
+    const { cluster } = given;
     const message = `Some content in the namespace has finalizers remaining: ${name} in 1 resource instances`;
     const condition = { type: 'NamespaceFinalizersRemaining', status: 'True', message };
     cluster.namespace('a', { conditions: [condition] });
     cluster.held(PODS, 'a', 'x', 'some.random/finalizer');
-    const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
-    const deps = { api: cluster, clock, signal: cancel.signal };
-    await clock.run(examine([{ namespace }], 30_000, deps));
+    await look(given);
     const ofPods = cluster.requests.flatMap((one, at) => (one.endsWith('/a/pods') ? at : []));
     const podsInFull = ofPods[1] as number;
     expect(cluster.requests.indexOf('LIST /apis/apps/v1/deployments') < podsInFull).toBe(early);
@@ -83,15 +90,13 @@ test.each([
 );
 
 test('a forecast knows the nodes of the pods that were read: a lost one would hold the namespace', async () => {
-  const { clock, cluster, cancel } = stage();
+  const given = stage();
+  const { cluster } = given;
   cluster.namespace('a', { active: true });
   cluster.object(PODS, 'a', 'x', {}, { spec: { nodeName: 'n1' }, status: { phase: 'Running' } });
   const lost = { type: 'Ready', status: 'Unknown', lastTransitionTime: '2020-01-01T00:00:00Z' };
   cluster.put('/api/v1/nodes/n1', { metadata: { name: 'n1' }, status: { conditions: [lost] } });
-  const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
-  const deps = { api: cluster, clock, signal: cancel.signal };
-  const ahead = { isPodsFirst: true };
-  const [seen] = await clock.run(examine([{ namespace }], 30_000, deps, ahead));
+  const seen = await look(given, { isPodsFirst: true });
   expect(seen?.diagnosis.findings.map(({ code }) => code)).toContain('pod-node-unavailable');
 });
 
@@ -102,8 +107,8 @@ test.each([
 ])(
   'what an early reading could not read is told if it is needed: %s',
   async (_, held, late, told) => {
-    const { clock, cluster } = stage('a');
-    const over = new AbortController();
+    const given = stage('a');
+    const { cluster } = given;
     const message =
       'Some content in the namespace has finalizers remaining: x.io/y in 1 resource instances';
     const condition = { type: 'NamespaceFinalizersRemaining', status: 'True', message };
@@ -111,12 +116,10 @@ test.each([
     if (held) cluster.held(CONFIG_MAPS, 'a', 'x', 'x.io/y');
     else cluster.object(CONFIG_MAPS, 'a', 'x');
     cluster.answers.set('LIST /apis/apps/v1/deployments', () => {
-      if (late) over.abort();
+      if (late) given.cancel.abort();
       return readFailed(FORBIDDEN);
     });
-    const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
-    const deps = { api: cluster, clock, signal: over.signal };
-    const [seen] = await clock.run(examine([{ namespace }], 30_000, deps));
+    const seen = await look(given);
     const names = seen?.snapshot.unread.map(({ what }) => what);
     expect(names?.filter((what) => what.startsWith('Deployments'))).toEqual(told);
   },
@@ -126,51 +129,37 @@ test.each([
   [103, 'more nodes of overdue pods', 'only 100 are read in one run'],
   [2_001, 'more pods in namespace a', 'only the first 2000 are read'],
 ])('what a limit leaves out is reported as not inspected: %d pods', async (many, what, reason) => {
-  const { clock, cluster, cancel } = stage('a');
+  const given = stage('a');
   const deletionTimestamp = '2026-03-02T09:00:00Z';
   const metadata = { deletionTimestamp, deletionGracePeriodSeconds: 30 };
   for (let i = 0; i < many; i++)
-    cluster.object(PODS, 'a', `p-${i}`, metadata, { spec: { nodeName: `node-${i}` } });
-  const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
-  const deps = { api: cluster, clock, signal: cancel.signal };
-  const [seen] = await clock.run(examine([{ namespace }], 30_000, deps));
+    given.cluster.object(PODS, 'a', `p-${i}`, metadata, { spec: { nodeName: `node-${i}` } });
+  const seen = await look(given);
   expect(seen?.diagnosis.notInspected).toContainEqual(expect.objectContaining({ what, reason }));
 });
 
 test('a mistake of this program while it reads further hides nothing that was read before', async () => {
-  const { clock, cluster } = stage('a');
+  const given = stage('a');
+  const { cluster } = given;
   cluster.held(CONFIG_MAPS, 'a', 'x', 'some.random/finalizer');
-  const namespace = namespaceFacts(cluster.peek(pathOf.namespace('a')) ?? {});
   const list = cluster.list.bind(cluster);
   cluster.list = (path, ...rest) => {
     if (path.includes('rolebindings')) throw new TypeError('"" cannot be part of an API path');
     return list(path, ...rest);
   };
-  const { signal } = new AbortController();
-  const [seen] = await examine([{ namespace }], 1_000, { api: cluster, clock, signal });
+  const seen = await look(given);
   const reason = expect.stringContaining('this gate failed to read it ("" cannot be part of');
   expect(seen?.diagnosis.notInspected).toContainEqual(expect.objectContaining({ reason }));
   expect(seen?.diagnosis.findings.map(({ code }) => code)).toContain('object-finalizer');
 });
 
 describe('an extension API server', () => {
-  const look = async (arrange: (given: Stage) => void) => {
-    const given = stage('a');
-    arrange(given);
-    const namespace = namespaceFacts(given.cluster.peek(pathOf.namespace('a')) ?? {});
-    const { clock, cluster: api, cancel } = given;
-    const [seen] = await clock.run(
-      examine([{ namespace }], 30_000, { api, clock, signal: cancel.signal }),
-    );
-    return seen;
-  };
-
   test('that omits the namespace of an object hides nothing', async () => {
-    const seen = await look(({ cluster }) => {
-      const deletionTimestamp = '2026-03-02T09:59:00Z';
-      const finalizers = ['some.random/finalizer'];
-      cluster.object(WIDGETS, 'a', 'db', { namespace: null, deletionTimestamp, finalizers });
-    });
+    const given = stage('a');
+    const deletionTimestamp = '2026-03-02T09:59:00Z';
+    const finalizers = ['some.random/finalizer'];
+    given.cluster.object(WIDGETS, 'a', 'db', { namespace: null, deletionTimestamp, finalizers });
+    const seen = await look(given);
     expect(seen?.diagnosis.findings.map(({ code }) => code)).not.toContain('unexplained');
     expect(seen?.diagnosis.findings[0]?.subject).toMatchObject({ name: 'db', namespace: 'a' });
   });

@@ -71,6 +71,13 @@ export class Situation {
     return this;
   }
 
+  /** A pod that should have ended, on a node that does not exist. */
+  overduePod(): this {
+    const metadata = { deletionTimestamp: this.at(-60_000), deletionGracePeriodSeconds: 30 };
+    this.cluster.object(PODS, DEMO, 'web', metadata, { spec: { nodeName: 'node-9' } });
+    return this;
+  }
+
   lease(namespace: string, name: string, ageSeconds: number, holder: string): this {
     this.cluster.put(`/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`, {
       metadata: { namespace, name },

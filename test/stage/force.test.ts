@@ -369,16 +369,9 @@ describe('time', () => {
 
 describe('overdue pods', () => {
   const inputs = { 'force-pods': 'true', 'force-finalizers': 'x.io/none' };
-  const lost = (given: object = {}): Situation => {
-    const situation = new Situation();
-    const metadata = { deletionTimestamp: situation.at(-60_000), deletionGracePeriodSeconds: 30 };
-    const spec = { nodeName: 'node-9' };
-    situation.cluster.object(PODS, DEMO, 'web', { ...metadata, ...given }, { spec });
-    return situation;
-  };
 
   test('of a node that does not exist are deleted, with the version that was read as precondition', async () => {
-    const situation = lost();
+    const situation = new Situation().overduePod();
     const path = pathOf('web', PODS);
     const version = stringAt(situation.cluster.peek(path), 'metadata', 'resourceVersion');
     const { one } = await force(situation, inputs);
@@ -394,7 +387,7 @@ describe('overdue pods', () => {
   });
 
   test('are not deleted if the node is ready again right before the write', async () => {
-    const situation = lost();
+    const situation = new Situation().overduePod();
     const announce = async (): Promise<void> => {
       situation.cluster.put('/api/v1/nodes/node-9', {
         metadata: { name: 'node-9' },

@@ -6,6 +6,7 @@ import type { ResourceType } from '../../src/model/snapshot.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
+  type FakeCluster,
   FORBIDDEN,
   pathOf,
   REFUSED,
@@ -20,6 +21,25 @@ const DELETE = { delete: 'true' };
 /** What a DELETE was pinned to. */
 function pins(mutations: readonly string[]): { uid: string }[] {
   return mutations.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
+}
+
+/** A controller in the namespace that may do everything with the types of this group. */
+function install(cluster: FakeCluster, name: string, group: string): void {
+  const metadata = { namespace: DEMO, name, uid: `uid-${name}` };
+  const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${DEMO}`;
+  cluster.put(`/apis/apps/v1/namespaces/${DEMO}/deployments/${name}`, {
+    metadata,
+    spec: { template: { spec: { serviceAccountName: name } } },
+  });
+  cluster.put(`${rbac}/roles/${name}`, {
+    metadata,
+    rules: [{ apiGroups: [group], resources: ['*'], verbs: ['*'] }],
+  });
+  cluster.put(`${rbac}/rolebindings/${name}`, {
+    metadata,
+    roleRef: { kind: 'Role', name },
+    subjects: [{ kind: 'ServiceAccount', namespace: DEMO, name }],
+  });
 }
 
 describe('delete', () => {
@@ -147,19 +167,6 @@ describe('delete', () => {
   test('reads a baseline first, which shows the workloads that were deleted with the namespace', async () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
-    const rbac = '/apis/rbac.authorization.k8s.io/v1';
-    const metadata = (name: string) => ({
-      metadata: { namespace: DEMO, name, uid: `uid-${name}` },
-    });
-    const workload = `/apis/apps/v1/namespaces/${DEMO}/deployments/strange-operator`;
-    cluster.put(workload, {
-      ...metadata('strange-operator'),
-      spec: { template: { spec: { serviceAccountName: 'strange-operator' } } },
-    });
-    cluster.put(`${rbac}/namespaces/${DEMO}/roles/r`, {
-      ...metadata('r'),
-      rules: [{ apiGroups: ['example.com'], resources: ['widgets/finalizers'], verbs: ['update'] }],
-    });
     cluster.beforeWrite = () => {
       expect(cluster.requests).toContain(`LIST /apis/apps/v1/namespaces/${DEMO}/deployments`);
     };
@@ -204,21 +211,9 @@ describe('ordered deletion', () => {
   function withOperator(count = 1): ReturnType<typeof stage> & { widget: (uid: string) => void } {
     const staged = stage();
     const { cluster } = staged;
-    const metadata = { namespace: DEMO, name: 'operator', uid: 'uid-operator' };
     cluster.types = [WIDGETS];
     cluster.namespace(DEMO, { active: true });
-    cluster.put(`/apis/apps/v1/namespaces/${DEMO}/deployments/operator`, {
-      metadata,
-      spec: { template: { spec: { serviceAccountName: 'operator' } } },
-    });
-    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${DEMO}`;
-    const rules = [{ apiGroups: ['example.com'], resources: ['widgets'], verbs: ['*'] }];
-    cluster.put(`${rbac}/roles/operator`, { metadata, rules });
-    cluster.put(`${rbac}/rolebindings/operator`, {
-      metadata,
-      roleRef: { kind: 'Role', name: 'operator' },
-      subjects: [{ kind: 'ServiceAccount', namespace: DEMO, name: 'operator' }],
-    });
+    install(cluster, 'operator', 'example.com');
     const widget = (uid: string): void =>
       cluster.put(`${collectionPath(WIDGETS, DEMO)}/${uid}`, {
         metadata: { namespace: DEMO, name: uid, uid, finalizers: ['example.com/cleanup'] },
@@ -231,7 +226,8 @@ describe('ordered deletion', () => {
     mutations.filter((line) => line.startsWith(WIDGET));
 
   test('leaves objects that may deploy elsewhere to a person, all of them', async () => {
-    const { cluster, lines, runOne } = withOperator(0);
+    const { cluster, lines, runOne } = stage();
+    cluster.namespace(DEMO, { active: true });
     const flux = { version: 'v1', namespaced: true, verbs: ['get', 'list', 'watch', 'delete'] };
     const kinds = [
       { ...flux, group: 'kustomize.toolkit.fluxcd.io', resource: 'kustomizations' },
@@ -239,19 +235,7 @@ describe('ordered deletion', () => {
     ].map((one, index) => ({ ...one, kind: index === 0 ? 'Kustomization' : 'HelmRelease' }));
     const [kustomizations, releases] = kinds as [ResourceType, ResourceType];
     cluster.types = [...kinds];
-    const metadata = { namespace: DEMO, name: 'kustomize-controller', uid: 'uid-kustomize' };
-    cluster.put(`/apis/apps/v1/namespaces/${DEMO}/deployments/kustomize-controller`, {
-      metadata,
-      spec: { template: { spec: { serviceAccountName: 'kustomize-controller' } } },
-    });
-    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${DEMO}`;
-    const rules = [{ apiGroups: [kustomizations.group], resources: ['*'], verbs: ['*'] }];
-    cluster.put(`${rbac}/roles/kustomize-controller`, { metadata, rules });
-    cluster.put(`${rbac}/rolebindings/kustomize-controller`, {
-      metadata,
-      roleRef: { kind: 'Role', name: 'kustomize-controller' },
-      subjects: [{ kind: 'ServiceAccount', namespace: DEMO, name: 'kustomize-controller' }],
-    });
+    install(cluster, 'kustomize-controller', kustomizations.group);
     cluster.object(kustomizations, DEMO, 'apps', { finalizers: ['finalizers.fluxcd.io'] });
     cluster.object(releases, DEMO, 'db');
     await runOne(ORDERED);

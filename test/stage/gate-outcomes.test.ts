@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ActionError, InputError } from '../../src/base/errors.ts';
 import { type ReadFailure, readFailed } from '../../src/model/read.ts';
+import type { NamespaceResult } from '../../src/model/result.ts';
 import {
   BROKEN,
   CONFIG_MAPS,
@@ -17,19 +18,13 @@ const GET = `GET ${pathOf.namespace(DEMO)}`;
 const MINUTES = 60_000;
 
 describe('deleted', () => {
-  test('is reported as soon as the watch reports it', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
+  test('is reported as soon as the watch reports it, before leftovers are read', async () => {
+    const { clock, cluster, concluded, runOne } = stage(DEMO);
     clock.at(47_000, () => cluster.remove(DEMO));
     const result = await runOne();
     expect(result).toMatchObject({ outcome: 'deleted', verdict: 'pass', elapsedMs: 47_000 });
     expect(events(result).at(-1)).toBe('deleted');
     expect(result.diagnosis).toBeUndefined();
-  });
-
-  test('is passed on before leftovers are read', async () => {
-    const { clock, cluster, concluded, runOne } = stage(DEMO);
-    clock.at(47_000, () => cluster.remove(DEMO));
-    await runOne();
     const readLater = cluster.requests.slice(concluded[0]?.requests);
     expect(concluded).toMatchObject([{ outcome: 'deleted' }]);
     expect(readLater).toContainEqual(expect.stringMatching(/^LIST .*persistentvolumes/));
@@ -80,17 +75,6 @@ test('one refusal (401) of the last read does not mean that the credentials ende
   cluster.watchMode = 'silent';
   expect((await runOne({ timeout: '60s' })).outcome).toBe('stuck');
   expect(refusals).toBeGreaterThan(0);
-});
-
-describe('recreated', () => {
-  test('is reported if the UID differs', async () => {
-    const { clock, cluster, runOne } = stage(DEMO);
-    clock.at(40_000, () => cluster.namespace(DEMO, { uid: 'another', active: true }));
-    const result = await runOne();
-    expect(result).toMatchObject({ outcome: 'recreated', verdict: 'warn', uid: `uid-of-${DEMO}` });
-    expect(events(result).at(-1)).toContain('another');
-    expect(cluster.mutations).toEqual([]);
-  });
 });
 
 describe('at the start', () => {
@@ -282,6 +266,13 @@ describe('several namespaces', () => {
       'never-was not-found',
     ]);
     expect(result).toMatchObject({ outcome: 'stuck', verdict: 'fail' });
+    const [, , recreated] = result.namespaces as [
+      NamespaceResult,
+      NamespaceResult,
+      NamespaceResult,
+    ];
+    expect(recreated).toMatchObject({ verdict: 'warn', uid: 'uid-of-comes-back' });
+    expect(events(recreated).at(-1)).toContain('another');
     expect(cluster.mutations).toEqual([]);
   });
 

@@ -126,12 +126,6 @@ describe.each(WORLDS)('$what', ({ given, outcome, says }) => {
   });
 });
 
-test('no pause is needed if a watch event confirms the 404', async () => {
-  const { clock, cluster, runOne } = stage(DEMO);
-  clock.at(20_000, () => cluster.remove(DEMO));
-  expect(await runOne()).toMatchObject({ outcome: 'deleted', elapsedMs: 20_000 });
-});
-
 test('if neither may be read, the deletion rests on two answers, seconds apart', async () => {
   const { clock, cluster, lines, runOne } = stage(DEMO);
   for (const get of [KUBE_SYSTEM, DEFAULT]) cluster.answers.set(get, readFailed(FORBIDDEN));

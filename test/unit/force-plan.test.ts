@@ -10,7 +10,7 @@ import type { ActivePolicy } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { Baseline, NamespaceFacts, NodeFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
-import { PODS, WIDGETS } from '../stage/fake-cluster.ts';
+import { WIDGETS } from '../stage/fake-cluster.ts';
 import { CLAIMS, FINALIZER, Situation } from '../stage/force-situation.ts';
 import { DEMO } from '../stage/gate-run.ts';
 
@@ -196,12 +196,7 @@ describe('overdue pods', () => {
   });
 
   test('are deleted only with force-pods, and the plan names what that leaves behind', async () => {
-    const lost = (): Situation => {
-      const situation = new Situation();
-      const metadata = { deletionTimestamp: situation.at(-60_000), deletionGracePeriodSeconds: 30 };
-      situation.cluster.object(PODS, DEMO, 'web', metadata, { spec: { nodeName: 'node-9' } });
-      return situation;
-    };
+    const lost = () => new Situation().overduePod();
     expect(refusals(await plan(lost())).join()).toContain('force-pods: true would delete');
     const planned = await plan(lost(), { policy: { pods: true } });
     expect(freed(planned)).toEqual(['pods/web', `namespaces/${DEMO} kubernetes`]);
