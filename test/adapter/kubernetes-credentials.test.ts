@@ -8,20 +8,11 @@ import {
   valueIn,
   writeFile,
 } from './connect-to.ts';
-import { failure, json, namespace } from './servers/answers.ts';
-import { type Answer, type Recorded, startServer } from './servers/http-server.ts';
+import { accepting, json, namespace, unauthorized } from './servers/answers.ts';
+import { type Recorded, startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';
 const answer = json(namespace('demo'));
-const unauthorized = failure(401, 'Unauthorized', 'Unauthorized');
-
-/** Lets only these tokens in. */
-function accepting(...tokens: string[]): Answer {
-  return (request, response, index) => {
-    const isKnown = tokens.some((token) => request.headers.authorization === `Bearer ${token}`);
-    return (isKnown ? answer : unauthorized)(request, response, index);
-  };
-}
 
 function sentTokens(requests: readonly Recorded[]): (string | undefined)[] {
   return requests.map((request) => request.headers.authorization?.replace('Bearer ', ''));

@@ -11,8 +11,8 @@ import {
   valueIn,
   writeFile,
 } from './connect-to.ts';
-import { failure, json, namespace } from './servers/answers.ts';
-import { type Answer, startServer } from './servers/http-server.ts';
+import { accepting, json, namespace } from './servers/answers.ts';
+import { startServer } from './servers/http-server.ts';
 
 const PATH = '/api/v1/namespaces/demo';
 const V1 = 'client.authentication.k8s.io/v1';
@@ -46,14 +46,6 @@ function connectWith(server: string, folder: string, exec: object = {}, to: To =
   const command = join(folder, 'plugin');
   const user = { exec: { apiVersion: V1, command, interactiveMode: 'Never', ...exec } };
   return connectTo(server, { ...to, folder, user });
-}
-
-function refusing(...tokens: string[]): Answer {
-  return (request, response, index) => {
-    const isBad = tokens.some((token) => request.headers.authorization === `Bearer ${token}`);
-    const reply = isBad ? failure(401, 'Unauthorized', 'Unauthorized') : answer;
-    return reply(request, response, index);
-  };
 }
 
 // The plugins of these tests are shell scripts.
@@ -221,7 +213,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
 
     test('once after a 401, however many calls got one', async () => {
       const folder = pluginFolder(counting());
-      const server = await startServer(refusing('token-number-1'));
+      const server = await startServer(accepting('token-number-2'));
       const api = await connectWith(server.url, folder);
       const results = await Promise.all(Array.from({ length: 8 }, () => api.get(PATH)));
       expect(results.every((result) => result.ok)).toBe(true);

@@ -1,18 +1,9 @@
 import { arrayAt, isObject, type JsonObject, stringAt, stringsAt } from '../../src/base/json.ts';
+import type { ResourceType } from '../../src/model/snapshot.ts';
 import type { Client, KubeObject } from './client.ts';
 
-export interface ServedType {
-  /** Empty for the core group. */
-  group: string;
-  version: string;
-  resource: string;
-  kind: string;
-  namespaced: boolean;
-  verbs: string[];
-}
-
 /** Every type the server serves, in its preferred version, from aggregated discovery. */
-export async function servedTypes(client: Client): Promise<ServedType[]> {
+export async function servedTypes(client: Client): Promise<ResourceType[]> {
   const accept = {
     accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
   };
@@ -22,7 +13,7 @@ export async function servedTypes(client: Client): Promise<ServedType[]> {
   return documents.flatMap(({ body }) => arrayAt(body, 'items').flatMap(typesOfGroup));
 }
 
-function typesOfGroup(item: unknown): ServedType[] {
+function typesOfGroup(item: unknown): ResourceType[] {
   if (!isObject(item)) return [];
   const group = stringAt(item, 'metadata', 'name') ?? '';
   const seen = new Set<string>();
@@ -43,12 +34,12 @@ function typesOfGroup(item: unknown): ServedType[] {
   );
 }
 
-export function apiVersionOf({ group, version }: Pick<ServedType, 'group' | 'version'>): string {
+export function apiVersionOf({ group, version }: Pick<ResourceType, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
 export interface Listed {
-  type: ServedType;
+  type: ResourceType;
   objects: KubeObject[];
   /** Why it could not be listed. */
   error?: string;
@@ -68,7 +59,7 @@ export async function contentOf(client: Client, namespace: string): Promise<List
 
 export async function listOf(
   client: Client,
-  type: ServedType,
+  type: ResourceType,
   namespace?: string,
 ): Promise<Listed> {
   try {

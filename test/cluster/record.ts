@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { arrayAt, isObject, type JsonObject, stringAt } from '../../src/base/json.ts';
+import type { ResourceType } from '../../src/model/snapshot.ts';
 import type {
   RecordedAnswer,
   RecordedCollection,
@@ -16,7 +17,7 @@ import type {
 import { isKubernetesVersion, NEWEST_VERSION } from './build.ts';
 import type { Answer, Client } from './client.ts';
 import { clusterFor } from './clusters.ts';
-import { apiVersionOf, type ServedType, servedTypes } from './inventory.ts';
+import { apiVersionOf, servedTypes } from './inventory.ts';
 import { anonymous, format } from './recording-files.ts';
 import { prepare } from './run-scenario.ts';
 import type { Scenario } from './scenario.ts';
@@ -63,7 +64,7 @@ async function recordDiscovery(client: Client): Promise<RecordedDiscovery> {
   return { aggregated, legacy };
 }
 
-async function recordCollection(client: Client, type: ServedType): Promise<RecordedCollection> {
+async function recordCollection(client: Client, type: ResourceType): Promise<RecordedCollection> {
   const base = type.group === '' ? `/api/${type.version}` : `/apis/${apiVersionOf(type)}`;
   const answer = await client.call('GET', `${base}/${type.resource}`);
   const listed = arrayAt(answer.body, 'items').filter(isObject);

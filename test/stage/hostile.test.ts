@@ -12,7 +12,7 @@ import type { Snapshot } from '../../src/model/snapshot.ts';
 import { observe } from '../../src/observe/observe.ts';
 import { readRecordedLooks } from '../unit/recorded-looks.ts';
 import { FakeClock } from './fake-clock.ts';
-import { FakeCluster, WIDGETS } from './fake-cluster.ts';
+import { FakeCluster } from './fake-cluster.ts';
 import { DEMO } from './gate-run.ts';
 
 /** Text as hostile as a cluster can make it, and words that mean something at some place. */
@@ -170,14 +170,5 @@ describe('whatever a cluster contains', () => {
       }),
       { numRuns: 30 },
     );
-  });
-
-  test('is read without changing it', async () => {
-    const clock = new FakeClock();
-    const cluster = new FakeCluster(clock);
-    cluster.held(WIDGETS, DEMO, 'db', 'widgets.example.com/cleanup');
-    const deps = { api: cluster, clock, signal: new AbortController().signal };
-    await observe([{ ...namespaceFacts({}), name: DEMO }], (now) => wantedFor(now), deps);
-    expect(cluster.mutations).toEqual([]);
   });
 });

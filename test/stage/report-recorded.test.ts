@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Log } from '../../src/base/log.ts';
 import { createRedactor } from '../../src/base/redact.ts';
 import { systemClock } from '../../src/base/time.ts';
 import { runGate } from '../../src/gate/gate.ts';
@@ -18,15 +17,7 @@ import { endOfLog } from '../stub/publishing.ts';
 import { readRecording, recordedAt, recordedScenarios } from '../stub/recordings.ts';
 import { renderPage } from '../stub/rendered.ts';
 import { schemaErrors } from '../stub/report-schema.ts';
-
-const QUIET: Log = {
-  line: () => undefined,
-  group: () => undefined,
-  notice: () => undefined,
-  warning: () => undefined,
-  error: () => undefined,
-  debug: () => undefined,
-};
+import { recordTo } from './gate-run.ts';
 
 /** What the gate says about a recorded cluster, without waiting. */
 async function lookAt(scenario: string): Promise<RunResult> {
@@ -45,7 +36,7 @@ async function lookAt(scenario: string): Promise<RunResult> {
     const result = await runGate(readInputs(given), {
       api,
       clock: systemClock,
-      log: QUIET,
+      log: recordTo([]),
       signal: new AbortController().signal,
       gateVersion: '1.0.0',
     });

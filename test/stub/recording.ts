@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../src/base/json.ts';
+import type { ResourceType } from '../../src/model/snapshot.ts';
 
 /**
  * A cluster in which a namespace hangs, as a real API server showed it: what it serves and every
@@ -38,15 +39,7 @@ export interface RecordedAnswer {
   body: Json;
 }
 
-export interface RecordedCollection {
-  /** Empty for the core group. */
-  group: string;
-  version: string;
-  /** Plural, as in paths. */
-  resource: string;
-  kind: string;
-  namespaced: boolean;
-  verbs: string[];
+export interface RecordedCollection extends ResourceType {
   /** The resourceVersion of the list. */
   resourceVersion: string;
   /** The objects of all namespaces, in the server's order, complete (with managedFields). */

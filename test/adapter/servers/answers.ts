@@ -39,6 +39,17 @@ export function failure(
   return json(statusObject(code, reason, message, details), code, headers);
 }
 
+export const unauthorized = failure(401, 'Unauthorized', 'Unauthorized');
+
+/** Lets only this token in. */
+export function accepting(token: string): Answer {
+  return (request, response, index) => {
+    const isKnown = request.headers.authorization === `Bearer ${token}`;
+    const reply = isKnown ? json(namespace('demo')) : unauthorized;
+    return reply(request, response, index);
+  };
+}
+
 /** The first request gets the first answer, and so on; the last answer is then repeated. */
 export function inTurn(...answers: Answer[]): Answer {
   return (request, response, index) =>
