@@ -154,9 +154,11 @@ test.each<[scenario: string, source: string, text: string, first: RegExp]>([
   expect(JSON.stringify(roots)).not.toContain('admission-denied');
 });
 
-test('a refusal that only an Event reports ends the chain behind kube-controller-manager', () => {
+test('what only an Event reports of a removal ends the chain behind kube-controller-manager, or is quoted', () => {
   const [root] = obstacles('S22', 'an Event', `error removing finalizer: ${DENIED}`);
   expect(root).toMatchObject({ code: 'admission-denied', subject: { name: 'guard' } });
+  const failed = 'failed to delete volume: it is in use';
+  expect(rootOf('S22', (now) => say(now, 'an Event', failed)).quote).toBe(failed);
 });
 
 test('texts that name their objects are one piece of advice about what refuses them', () => {

@@ -190,7 +190,8 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   // Errors from before the deletion are about other work, such as the provisioning of a volume.
   const [refusal] = isAhead ? [] : refusalsFor(context, held);
   const runs = state === 'fresh' ? 'runs' : 'seems to run';
-  const says = obstacles[0] ? 'the removal is refused' : refusal && shortQuote(refusal.error.text);
+  const quote = refusal && obstacles.length === 0 ? shortQuote(refusal.error.text) : undefined;
+  const says = obstacles[0] ? 'the removal is refused' : quote && `its requests fail: ${quote}`;
   const known = {
     subject: { apiVersion: 'v1', kind: 'Pod', ...MANAGER_LEASE },
     finalizer,
@@ -198,8 +199,12 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     evidence: [`${finalizer} is removed by the ${knownFinalizer(held)?.owner}`, evidence],
   };
   if (says !== undefined) {
-    const failing = { ...known, code: 'owner-failing', message: `${runs}, but ${says}` } as const;
-    return endAt({ ...failing, remedies: [], waitsFor: obstacles.map(resultId) }, ...obstacles);
+    const failing = { ...known, code: 'owner-failing', quote } as const;
+    const message = `${runs}, but ${says}`;
+    return endAt(
+      { ...failing, message, remedies: [], waitsFor: obstacles.map(resultId) },
+      ...obstacles,
+    );
   }
   const users = usersOf(context, held);
   if (isAhead && users.length === 0) return EXPECTED;
