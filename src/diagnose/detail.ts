@@ -125,7 +125,8 @@ const HALTED =
 /** States in which an object is well: what was said beside it before a deletion, or of a part, is history. */
 const HEALTHY = /^(?:running|ready|active|available|healthy|bound|synced|succeeded|completed)$/i;
 /** `status.message`, `status.lastErrorMessage`, `status.phaseReason`, `status.messages[]`. */
-const STATUS_TEXT = /(?:messages?|reason|error)(?:\[\])?$/i;
+const STATUS_TEXT =
+  /(?:messages?|\.(?:last)?(?:error|failure|phase|state|status)?(?:reason|error))(?:\[\])?$/i;
 /** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
 const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
 const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
