@@ -21,6 +21,7 @@ import { podFacts, typeOf } from './snapshots.ts';
 const KUBEBUILDER = 'everyday-kubebuilder-v4';
 const GONE = `${KUBEBUILDER}-uninstalled`;
 const RIGHTS_LEFT = `${KUBEBUILDER}-rights-left`;
+const RABBIT_GONE = 'everyday-rabbitmq-uninstalled';
 const KOPF_GONE = 'everyday-kopf-uninstalled';
 const MANAGER = { name: 'manager', command: ['/manager'], image: 'acme/feed:1' };
 const KOPF = { name: 'main', command: ['kopf', 'run'] };
@@ -70,6 +71,10 @@ const feed =
       listed(now, 'clusterRoleBindings').push(binding(one, [account('team-b', name)]));
     now.places['team-b'] = { roleBindings: readOk([]) };
   };
+const watching = (place: string) => ({ name: 'feed', args: [`--namespace=${place}`] });
+const ofRelease: Change = (now) => {
+  named(listed(now, 'deployments'), 'feed').labels = listed(now, 'definitions')[0]?.labels ?? {};
+};
 const aggregated: Change = (now) => {
   const roles = listed(now, 'clusterRoles');
   drop(roles, ({ name }) => name === 'edit');
@@ -515,36 +520,32 @@ const ROWS: Record<string, Row> = {
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"audit.acme.dev/hold"'),
   },
   'an operator that was installed again elsewhere, beside the binding of its first account': {
-    ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-running memcached-system' },
+    ...{ in: 'everyday-client-go-silent', is: 'owner-running infra' },
     change: (now) => {
-      const { account: name } = named(listed(now, 'deployments'), 'memcached');
-      const { role: bound } = named(listed(now, 'clusterRoleBindings'), 'memcached-manager');
-      const first = binding('first', [account('memcached-first', name)]);
+      const { account: name } = named(listed(now, 'deployments'), 'dns-zone');
+      const { role: bound } = named(listed(now, 'clusterRoleBindings'), 'dns-zone');
+      const first = binding('first', [account('first', name)]);
       listed(now, 'clusterRoleBindings').push({ ...first, role: bound });
     },
   },
   'a program without any right that is told to watch this namespace, where the operator is gone': {
-    ...{ in: GONE, is: 'owner-unknown' },
-    change: (now) => {
-      const args = [`--watch-namespace=${now.namespace.name}`];
-      listed(now, 'deployments').push(deployment('team-b', 'feed', { ...MANAGER, args }));
-    },
+    ...{ in: GONE, is: 'owner-unknown', change: feed(watching(`preview-${GONE}`), []) },
+  },
+  'an operator of another class, beside the account of one that is gone': {
+    ...{ in: RIGHTS_LEFT, is: 'owner-unknown' },
+    change: feed({ ...MANAGER, args: ['--memcached-class=blue'] }, MARKS),
   },
   'a program that may change the type and watches another namespace, where the operator is gone': {
     ...{ in: GONE, is: 'owner-unknown' },
-    change: feed({ name: 'feed', args: ['--watch-namespace=team-b'] }, [
-      rule(CACHE, ['memcacheds'], '*'),
-    ]),
+    change: feed(watching('team-c'), [rule(CACHE, ['memcacheds'], '*')]),
   },
   'a console of the release that watches another namespace, where the operator is gone': {
-    ...{ in: 'everyday-rabbitmq-uninstalled', is: 'owner-unknown' },
-    change: (now) => {
-      const labels = listed(now, 'definitions')[0]?.labels ?? {};
-      const container = { name: 'console', args: ['--namespace=tools'] };
-      listed(now, 'deployments').push(deployment('team-b', 'console', container, { labels }));
-      listed(now, 'clusterRoles').push(role('console', [rule('rabbitmq.com', ['queues'], '*')]));
-      listed(now, 'clusterRoleBindings').push(binding('console', [account('team-b', 'console')]));
-    },
+    ...{ in: RABBIT_GONE, is: 'owner-unknown' },
+    change: all(feed(watching('tools'), [rule('rabbitmq.com', ['queues'], '*')]), ofRelease),
+  },
+  'a console of the release that is told to watch this namespace, where the operator is gone': {
+    ...{ in: RABBIT_GONE, is: 'owner-unknown' },
+    change: all(feed(watching(`preview-${RABBIT_GONE}`), []), ofRelease),
   },
   'a console of the release, beside the operator, which watches another namespace': {
     ...{ in: 'everyday-cert-manager-asleep', is: 'owner-not-acting cert-manager/cert-manager' },

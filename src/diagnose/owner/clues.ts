@@ -52,7 +52,7 @@ import {
   withoutRelease,
   workloadsOfProgram,
 } from './names.ts';
-import { restrictionOf } from './settings.ts';
+import { mayLeaveOut, restrictionOf } from './settings.ts';
 import { statusTexts } from './statements.ts';
 
 // Who may own a finalizer: the candidates, and the clues that point to them.
@@ -180,30 +180,28 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
     };
   });
   const used = new Set(actors.map(({ account }) => accountText(account)));
-  // An account of the same name in another namespace is left of an earlier installation of a workload that acts here.
-  const acting = new Set(
-    workloads
-      .filter(
-        ({ actor, rights: { change } }) =>
-          !actor.isGone &&
-          change !== undefined &&
-          restrictionOf(context, held, actor) === undefined,
-      )
-      .map(({ account }) => account.name),
-  );
-  acting.delete('default');
-  const idle = ableAccounts(context, held.type).accounts.filter(
-    (account) => !used.has(accountText(account)) && !acting.has(account.name),
-  );
+  // An account with the name and the right of a controller that handles all objects is left of an earlier installation of it.
+  const isLeft = ({ name }: Account, { change, isMarked }: Rights): boolean =>
+    name !== 'default' &&
+    workloads.some(
+      ({ actor, account, rights: own }) =>
+        account.name === name &&
+        own.change === change &&
+        own.isMarked === isMarked &&
+        !actor.isGone &&
+        !mayLeaveOut(actor),
+    );
+  const idle = ableAccounts(context, held.type).accounts.flatMap((account) => {
+    const own = rights(account);
+    const isOut = used.has(accountText(account)) || isLeft(account, own);
+    return isOut ? [] : [{ actor: undefined, account, clues: [], rights: own }];
+  });
   return {
     ...{ context, held, domain, actors },
     known: knownFinalizer(held),
     writer: writerOf(held)?.manager ?? '',
     program: specificFieldManager(held),
-    candidates: [
-      ...workloads,
-      ...idle.map((account) => ({ actor: undefined, account, clues: [], rights: rights(account) })),
-    ],
+    candidates: [...workloads, ...idle],
   };
 }
 

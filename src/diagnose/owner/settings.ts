@@ -101,6 +101,11 @@ export function restrictionOf(
   return undefined;
 }
 
+/** Reports whether a controller may leave objects out: by its arguments, or by settings that are not read. */
+export function mayLeaveOut({ selectors, watches, limits = [] }: Actor): boolean {
+  return watches !== undefined || selectors.length + limits.length > 0;
+}
+
 /** `--namespace-selector=team=a`, `WATCH_NAMESPACE_SELECTOR=team: a`. */
 const NAMESPACES = /^(?:--?)?(?:watch[-_])?namespace[-_](?:label[-_])?selector=(.*)$/i;
 /** `--selector` and `--label-selector` may be about Secrets or pods of the controller itself. */
