@@ -101,7 +101,8 @@ function cannotStartError(
 ): ActionError {
   const { context, isAnonymous, server } = target;
   const none = `The user of context "${context}" has no credentials in the kubeconfig, so none were sent.`;
-  const isUnknown = isAnonymous && ['unauthorized', 'forbidden'].includes(kind);
-  const hint = isUnknown ? none : (ADVICE[kind] ?? UNREACHABLE);
+  // A proxy may add credentials: then the API server names another user.
+  const isUnknown = kind === 'unauthorized' || message.includes('"system:anonymous"');
+  const hint = isAnonymous && isUnknown ? none : (ADVICE[kind] ?? UNREACHABLE);
   return new ActionError(`cannot ${verb} ${what} on ${server}: ${message}`, hint);
 }

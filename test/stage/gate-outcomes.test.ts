@@ -100,6 +100,13 @@ describe('at the start', () => {
   test.each([
     { failure: FORBIDDEN, hint: /ClusterRole/ },
     { failure: UNAUTHORIZED, hint: /expired/ },
+    { isAnonymous: true, failure: UNAUTHORIZED, hint: /no credentials/ },
+    { isAnonymous: true, failure: FORBIDDEN, hint: /ClusterRole/ },
+    {
+      isAnonymous: true,
+      failure: { ...FORBIDDEN, message: 'User "system:anonymous" cannot get' },
+      hint: /no credentials/,
+    },
     { failure: REFUSED, hint: /reach this address/ },
     { failure: BROKEN, hint: /Try again/ },
     {
@@ -110,8 +117,10 @@ describe('at the start', () => {
       failure: { kind: 'timeout' as const, message: 'no answer within 15 s' },
       hint: /reach this address/,
     },
-  ])('an error when the namespace cannot be read ($failure.kind)', async ({ failure, hint }) => {
+  ])('an error when the namespace cannot be read ($failure.kind)', async (row) => {
+    const { failure, hint, isAnonymous = false } = row;
     const { cluster, run } = stage();
+    Object.assign(cluster.target, { isAnonymous });
     cluster.answers.set(GET, readFailed(failure));
     await expect(run()).rejects.toMatchObject({
       message: `cannot get namespace "${DEMO}" on https://cluster.example: ${failure.message}`,
