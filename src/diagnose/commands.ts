@@ -101,7 +101,8 @@ export function startRemedies(context: Context, actor: Actor, then: string): [Re
   const known = identifiesProgram(manager) && `field manager "${manager}"`;
   const by = !isByHand && (owner ? `${owner.kind} ${owner.name}` : known);
   if (!by) return [withRole('now', { text: `${text}; ${then}`, ...how })];
-  const through = `Start ${actorText(actor)} through ${by}, which manages it (by its settings, or in Git); ${then}`;
+  const start = upperFirst(`${firstCreate(context, actor)}start ${actorText(actor)} through ${by}`);
+  const through = `${start}, which manages it (by its settings, or in Git); ${then}`;
   const byHand = `${text} by hand, which helps until ${by} undoes it`;
   return [fixRemedy(through), withRole('or', { text: byHand, ...how })];
 }
@@ -128,13 +129,17 @@ function scaleUp(context: Context, actor: Actor): Omit<Remedy, 'role'> {
   const [group] = apiVersion.split('/');
   const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
   const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
+  return { text: upperFirst(`${firstCreate(context, actor)}scale ${who} up`), command };
+}
+
+function firstCreate(context: Context, actor: Actor): string {
   const absent = neededToStart(context, actor).flatMap(({ type: { kind }, namespace, name }) => {
     const read =
       context.now.partners[partnerKey({ group: '', kind, namespace: `${namespace}`, name })];
     return read?.ok && read.value === undefined ? [`${kind} ${namespace}/${name}`] : [];
   });
-  const first = `First create ${listWords([...new Set(absent)])}, without which its pods do not start. Then scale`;
-  return { text: `${absent.length > 0 ? first : 'Scale'} ${who} up`, command };
+  const all = listWords([...new Set(absent)]);
+  return all && `First create ${all}, without which its pods do not start. Then `;
 }
 
 /** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */

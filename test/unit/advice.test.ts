@@ -438,6 +438,18 @@ test.each([
   expect(root.remedies[0]?.text).toMatch(advice);
 });
 
+test('what starts an owner through Git names first what its pods lack', () => {
+  const { root } = told('S3', (now) => {
+    const asleep = named(listed(now, 'deployments'), 'widget-operator');
+    Object.assign(asleep, { scaledBy: { manager: 'argocd-controller' } });
+    for (const one of wantedFor(now).partners)
+      now.partners[partnerKey({ ...one.type, ...one })] = readOk(undefined);
+  });
+  expect(root.remedies[0]?.text).toMatch(
+    /^First create ServiceAccount \S+, without .* Then start Deployment \S+ through field manager "argocd-controller", which/,
+  );
+});
+
 test('nothing is read of what another candidate without replicas lacks, beside a living owner', () => {
   const partnersWith = (wanted: number): string[] => {
     const { now } = readRecordedLook('S3');
