@@ -68,7 +68,7 @@ export const actorsOf = remember((context: Context): Actor[] => {
     return known;
   };
   for (const workload of workloads) {
-    if (hasEnded(workload) || byUid.has(workload.owner?.uid ?? '')) continue;
+    if (hasEnded(workload) || makerOf(workload, byUid) !== undefined) continue;
     const actor = add(actorOfWorkload(workload));
     // A Rollout or the like is not listed: its ReplicaSets give the replicas.
     if (actor.uid === undefined) {
@@ -116,6 +116,11 @@ function podsOf({ now }: Context): PodFacts[] {
   return [...new Map([...everywhere, ...places, ...own].map((pod) => [pod.uid, pod])).values()];
 }
 
+/** Returns the Deployment of a ReplicaSet or the CronJob of a Job. A Deployment that another one owns is a program of its own. */
+function makerOf({ kind, owner }: WorkloadFacts, byUid: ReadonlyMap<string, WorkloadFacts>) {
+  return /^(?:ReplicaSet|Job)$/.test(kind) ? byUid.get(owner?.uid ?? '') : undefined;
+}
+
 /** Follows a pod's controllers up to the workload that a person would name. Undefined: that workload has ended. */
 function topOf(
   pod: PodFacts,
@@ -135,8 +140,7 @@ function topOf(
     const isRead = list !== undefined && now.cluster[list]?.ok === true;
     return { ...actorBehind(skipReplicaSet(controller, pod), pod), isGone: isRead && isGone };
   }
-  // The Deployment of a ReplicaSet, the CronJob of a Job.
-  top = byUid.get(top.owner?.uid ?? '') ?? top;
+  top = makerOf(top, byUid) ?? top;
   return hasEnded(top) ? undefined : actorOfWorkload(top);
 }
 

@@ -547,6 +547,14 @@ const ROWS: Record<string, Row> = {
     ...{ in: RABBIT_GONE, is: 'owner-unknown' },
     change: all(feed(watching(`preview-${RABBIT_GONE}`), []), ofRelease),
   },
+  'an operator without replicas that another Deployment owns': {
+    ...{ in: `${KUBEBUILDER}-asleep`, is: 'owner-scaled-to-zero memcached-system' },
+    change: (now) => {
+      const parent = { ...deployment('olm', 'parent'), apiVersion: 'apps/v1', controller: true };
+      named(listed(now, 'deployments'), 'memcached').owner = parent;
+      listed(now, 'deployments').push(parent);
+    },
+  },
   'a console of the release, beside the operator, which watches another namespace': {
     ...{ in: 'everyday-cert-manager-asleep', is: 'owner-not-acting cert-manager/cert-manager' },
     change: (now) => {
