@@ -308,7 +308,7 @@ const ROWS: Record<string, Row> = {
   },
   'a role that is aggregated into edit shows nobody who has lost it': {
     ...{ in: GONE, change: all(feed(MANAGER, [rule('', ['configmaps'], '*')]), aggregated) },
-    ...{ is: 'owner-missing', says: /only general tools/ },
+    ...{ is: 'owner-missing', says: /no workload but general tools/ },
   },
   'a role that is aggregated into edit, where rights are left': {
     ...{ in: RIGHTS_LEFT, change: all(feed(MANAGER, [rule('', ['configmaps'], '*')]), aggregated) },

@@ -70,7 +70,7 @@ export function missingOwner(
     ? `it most likely ran as ${who}, which ${fate}`
     : program
       ? `"${program}" set it, and nothing of that name runs here`
-      : (belonging(held) ?? 'only general tools may change objects of its type');
+      : (belonging(held) ?? 'no workload but general tools may change objects of its type');
   const nobody =
     who && isHere
       ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
