@@ -136,19 +136,30 @@ function waitTexts(context: Context, held: Held): string[] {
 
 /** The end of a whole word, which is not the beginning of a longer name. */
 const NAME_END = '(?![\\w-]|[./]\\w)';
-/** Reports whether a text that waits names an object: "waiting for g-1". An ordinary word needs its kind or namespace. */
+const AWAITS =
+  '\\b(?:wait\\w*|block\\w*|pending|depends?) (?:for|until|on|by)(?: the)?(?: deletion of)?';
+const STAYS =
+  '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
+
+/** Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or with its kind. */
 function isAwaited(text: string, object: ObjectFacts): boolean {
   const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
   const kind = escapeForRegExp(object.kind);
   // `gadgets/cache`, `team-a/cache`, and not one of another namespace.
   const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
   const whole = new RegExp(`(?<![\\w./-])${path}${name}`, 'i');
+  const awaited = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
+  // An ordinary word needs its kind or its namespace.
   const isDistinct =
     /[\d.-]/.test(object.name) || text.includes(`${object.namespace}/${object.name}`);
   return text
     .split(/[;.]\s/)
     .filter(isWaitText)
-    .some((clause) => (isDistinct || isKindNamed(clause, object.kind)) && whole.test(clause));
+    .some(
+      (clause) =>
+        awaited.test(clause) ||
+        ((isDistinct || isKindNamed(clause, object.kind)) && whole.test(clause)),
+    );
 }
 
 /** Returns the id of another finalizer of the object that a text names first: "waiting for B to remove A". */

@@ -12,7 +12,7 @@ import type { PodFacts, Snapshot } from '../../src/model/snapshot.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { type Change, drop, heldIn, listed, told } from './changes.ts';
 import { readRecordedLook, rewound } from './recorded-looks.ts';
-import { typeOf } from './snapshots.ts';
+import { contentOf, typeOf } from './snapshots.ts';
 
 /** What a held object, an Event about it or the answer to its controller says, in a recorded hang. */
 
@@ -41,11 +41,24 @@ test.each([
   ['secrets "login" not found in namespace elsewhere', false],
   // The held object itself.
   ['widgets.example.com "db" not found in namespace HERE', false],
+  ['credential "HERE/login" was not found', true],
   ['widget "HERE/db" was not found', false],
 ])('%j is hopeless: %s', (text, isHopeless) => {
   const { name } = readRecordedLook(SAYS).now.namespace;
   expect(HOPELESS.test(failing(text.replace('HERE', name)).message)).toBe(isHopeless);
 });
+
+test.each([0, 1])(
+  'where there are %i Services, a host that is not found is one of them',
+  (total) => {
+    const { message } = findingIn(SAYS, 'owner-failing', (now) => {
+      saying(`dial tcp: lookup nats.${now.namespace.name}.svc: no such host`)(now);
+      drop(now.content, ({ type }) => type.kind === 'Service');
+      now.content.push(contentOf(typeOf('', 'services', 'Service'), [], total));
+    });
+    expect(message.includes('Service nats does not exist')).toBe(total === 0);
+  },
+);
 
 test('an object that cannot be read is told where the gate may not list its type', () => {
   const { findings } = told(SAYS, (now) => {

@@ -39,6 +39,13 @@ const QUESTIONS: Record<string, (text: string) => boolean> = {
     const said = text.replace('NAMESPACE', context.now.namespace.name);
     return idsInText(context, held, said).length > 0;
   },
+  word: (text) => {
+    const { now } = readRecordedLook('chain-sibling');
+    const { context, held } = worldOf(
+      JSON.parse(JSON.stringify(now).replaceAll('db-data', 'cache')),
+    );
+    return idsInText(context, held, text).length > 0;
+  },
   namespace: (text) =>
     idsInText(child.context, child.held, text.replace('CHILD', awaited.name)).length > 0,
   lost: (text) => {

@@ -1,6 +1,7 @@
-import { matchesGlob, shortQuote } from '../../base/text.ts';
+import { escapeForRegExp, matchesGlob, shortQuote } from '../../base/text.ts';
 import type { CleanupNeed } from '../../model/catalogue.ts';
 import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
+import { serviceAddresses } from '../../model/facts/programs.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import { itemsIn, valueIn } from '../../model/read.ts';
 import {
@@ -115,7 +116,7 @@ export function lostWithNamespace(
     const text = `it must create ${error.resource ?? 'an object'} here, ${CLOSED}`;
     return isInside(context, error.namespace) ? text : undefined;
   }
-  const absent = error.kind === 'not-found' ? namedAbsent(context, held, error) : undefined;
+  const absent = absentHere(context, held, error);
   return absent && `${absent} does not exist, ${CLOSED}`;
 }
 
@@ -207,6 +208,31 @@ function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined
     (isBuiltIn(groupOf(object.apiVersion)) &&
       (object.managers ?? []).some((name) => makers.includes(name)));
   return object.finalizers.length === 0 && !isOutput;
+}
+
+/** Words for what does not exist, in texts of clients and servers of any kind. */
+const ABSENT =
+  /not found|notfound|not exist|missing|no such|(?:cannot|can't|could not|couldn't|unable to) (?:be )?(?:find|found|get|read)/i;
+
+/** Recognizes an object of this namespace that an error calls missing: a held object names it, or the text says where. */
+function absentHere(context: Context, held: Held, error: ContentError): string | undefined {
+  const { name: here } = context.now.namespace;
+  if (error.kind === 'not-found') return namedAbsent(context, held, error);
+  if (error.kind !== 'other' && error.kind !== 'unavailable') return undefined;
+  const [address] = serviceAddresses(error.text).filter((one) => one.endsWith(`.${here}`));
+  if (address && isEmpty(context, { group: '', resource: 'services' }))
+    return `Service ${address.split('.')[0]}`;
+  // `credential "team-1/login" was not found`
+  const place = `(?<![\\w./-])${escapeForRegExp(here)}/([a-z0-9][-a-z0-9.]*[a-z0-9])`;
+  const absent = new RegExp(`${place}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`);
+  const [, name] = absent.exec(error.text) ?? [];
+  if (name && held.objects.every((one) => one.name !== name)) return `${here}/${name}`;
+  if (error.kind !== 'other' || !ABSENT.test(error.text)) return undefined;
+  const isGone = (one: Named): boolean =>
+    isInside(context, one.namespace) &&
+    !findNamedObject(context, one) &&
+    isEmpty(context, one.type);
+  return inputsOf(context, held).find((one) => hasWord(error.text, one.name) && isGone(one))?.text;
 }
 
 /** Reports what the API server has not found, if it was in this namespace: the text or a held object says so. */
