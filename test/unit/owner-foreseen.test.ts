@@ -156,6 +156,13 @@ test('of a known product, what an object names needs what the catalogue lists', 
   expect(needs).toEqual([{ says, certainty: 'likely', lost: text }]);
 });
 
+test('what an owner needs of the cluster, and what does not exist there, can be created again', () => {
+  const spec = { secretStoreRefs: [{ kind: 'ClusterSecretStore', name: 'absent' }] };
+  const { context, held } = heldIn(PUSH, { spec }, { read: [[STORE, 'absent']] });
+  const [doubt] = needsOfOwner(context, held);
+  expect(doubt?.fix).toMatch(/^Create ClusterSecretStore absent \(.*\) again/);
+});
+
 test.each<[string, JsonObject, string[]]>([
   ['a Secret', { secretRef: { name: 'creds' } }, ['Secret creds (spec.secretRef)']],
   ['the address of a Service', { host: `nats.${DEMO}:4222` }, ['Service nats (spec.host)']],

@@ -80,6 +80,8 @@ export interface Doubt {
   /** What the namespace takes with it, or no longer lets in: waiting never helps. */
   lost?: string;
   created?: string;
+  /** What lets it act, if more than to find out is known. */
+  fix?: string | undefined;
 }
 
 const CLOSED = 'and a terminating namespace accepts nothing new';
@@ -192,7 +194,8 @@ function inputsLacking(context: Context, held: Held, actor: Actor | undefined): 
     // A Secret of this namespace may be one that the owner has yet to write.
     const isMeant = type.group === held.type.group || !isHere;
     const isRead = partners[partnerKey({ ...place, ...type })]?.ok === true;
-    return isRead && isMeant ? [{ says: `${text} does not exist`, certainty }] : [];
+    const fix = isHere ? undefined : `Create ${text} again, as it was`;
+    return isRead && isMeant ? [{ says: `${text} does not exist`, certainty, fix }] : [];
   });
 }
 

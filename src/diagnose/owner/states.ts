@@ -438,7 +438,7 @@ function runs(owner: Signs): Found | undefined {
         ? `runs; ${doubt.says}`
         : 'runs, but nothing that was read shows why the finalizer stays',
     remedies: [
-      ...(doubt && !isTaken ? [fixRemedy(find)] : []),
+      ...(doubt && !isTaken ? [fixRemedy(doubt.fix ?? find)] : []),
       ...((said && isToResolve) || doubt ? log : log.map((one) => withRole('now', one))),
       ...(isToResolve ? [sayingRemedy(told.source)] : []),
       ...(isAhead ? [] : escapeRemedies(held)),
