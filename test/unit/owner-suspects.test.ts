@@ -408,8 +408,33 @@ const ROWS: Record<string, Row> = {
   'another program of kopf that works with Secrets, and a role that waits for an account': {
     ...{ in: KOPF_GONE, change: copier('secrets', true), is: 'owner-unknown' },
   },
-  'another program of kopf that works on another cluster, by a kubeconfig': {
-    ...{ in: KOPF_GONE, change: copier('leases', false), is: 'owner-missing' },
+  'a program of kopf that has no right to anything': {
+    ...{ in: KOPF_GONE, change: copier('leases', false), is: 'owner-failing tools/copier' },
+  },
+  'who reads the type and is called an operator, where nobody else may change it': {
+    in: GONE,
+    change: all(feed(MANAGER, READER, { name: 'feed-operator' }), (now) => {
+      now.places['team-b'] = { roles: readOk([]), roleBindings: readOk([]) };
+    }),
+    is: 'owner-failing team-b/feed-operator',
+  },
+  'an application called manager that has no right to anything': {
+    in: GONE,
+    change: all(feed(MANAGER, undefined, { bound: [] }), (now) => {
+      now.places['team-b'] = { roles: readOk([]), roleBindings: readOk([]) };
+    }),
+    is: 'owner-missing',
+  },
+  'a Lease that the framework of the finalizer wrote, held by a pod of an unnamed program': {
+    in: 'everyday-helm-operator-refused',
+    change: (now) => {
+      const isIts = ({ name }: { name: string }): boolean => /manager-role/.test(name);
+      drop(listed(now, 'clusterRoles'), isIts);
+      drop(listed(now, 'clusterRoleBindings'), ({ role: { name } }) => isIts({ name }));
+      const home = now.places['nginx-operator-system'];
+      Object.assign(home ?? {}, { roles: readOk([]), roleBindings: readOk([]) });
+    },
+    is: 'owner-failing',
   },
   'a workload that an object of the type has made is listed as that, and gets no right': {
     in: GONE,

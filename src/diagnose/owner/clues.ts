@@ -34,7 +34,7 @@ import {
   statusManagers,
   writerOf,
 } from './held.ts';
-import { isRenewed, leasesOfProgram } from './leases.ts';
+import { isRenewed, leasesOfProgram, runsAs } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
   containsName,
@@ -462,7 +462,7 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
     if (actor === undefined || rights.change !== undefined) return [];
     const isMeant =
       [isWriter, isKnown, isNamesake].some((finds) => finds(question, candidate) !== undefined) ||
-      (actor.programs.includes(question.writer) && !rights.worksElsewhere) ||
+      (runsAs(context, actor, question.writer) && !rights.worksElsewhere) ||
       roles.some((name) => isRoleOf(name, actor));
     return isMeant ? [{ namespace: actor.namespace, sources: ['roles', 'roleBindings'] }] : [];
   });
@@ -512,6 +512,10 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     rights.change === 'named' ||
     rights.impersonates ||
     lost !== undefined ||
+    // Applications have containers called `app` or `server`, and no rights either.
+    ((FRAMEWORKS.test(writer) || CONTROLLER.test(actor.name)) &&
+      ((rights.watch === 'named' && !rights.changesSibling) ||
+        hasNoRight(context, actor.account))) ||
     isNamedAfterType(held, identifiesProgram(actor.name) ? actor.name : actor.namespace);
   // Of a framework no status tells: one that works for nothing else may change everything, or has lost its right and is left
   // with a part of it, or its role with nobody.
@@ -530,7 +534,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     !isHook &&
     !isGeneralTool(actor) &&
     isFrameworkName(writer) &&
-    actor.programs.includes(writer) &&
+    runsAs(context, actor, writer) &&
     (FRAMEWORKS.test(writer)
       ? isTied() || isLeft()
       : isTied() && !rights.worksElsewhere && writesStatus(held, writer));
@@ -553,7 +557,7 @@ function writesStatus({ objects }: Held, writer: string): boolean {
 
 /** A program writes under one name: the status tells where the writer of the finalizer is not known. */
 const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
-  const isHidden = writer === '' || writer.includes('/');
+  const isHidden = writer === '' || writer === 'unknown' || writer.includes('/');
   const isOwn = domain.relation === 'own' || domain.relation === 'none';
   return (isHidden && isOwn ? statusManagers(held) : [writer])
     .filter((name) => identifiesController(held, name))

@@ -58,6 +58,16 @@ export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: Leas
   );
 }
 
+/** Reports whether a part of the workload has this name, or wrote under it the Lease that a pod of it holds: images hide what they run. */
+export function runsAs({ now }: Context, actor: Actor, name: string): boolean {
+  return (
+    actor.programs.includes(name) ||
+    itemsIn(now.cluster.leases).some(
+      (lease) => lease.writers?.includes(name) === true && isHolder(actor, lease),
+    )
+  );
+}
+
 /**
  * Returns a Lease which shows that the workload does not lead: a pod of it, which may be gone, holds it and does not renew it,
  * or another process holds the Lease of this group or program, unless that one is named after the workload of its holder. Pods

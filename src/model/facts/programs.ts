@@ -70,7 +70,11 @@ const uniqueIn = (texts: readonly string[]): string[] => [...new Set(texts)];
 function programsOf(container: Json): string[] {
   const base = (path = ''): string => path.slice(path.lastIndexOf('/') + 1);
   const image = base(stringAt(container, 'image')).replace(/[:@].*$/, '');
-  return [stringAt(container, 'name') ?? '', base(stringsAt(container, 'command')[0]), image];
+  // `sh -c "kopf run handlers.py"` and `python -m kopf run` begin with a shell or an interpreter.
+  const words = [...stringsAt(container, 'command'), ...stringsAt(container, 'args')]
+    .flatMap((word) => word.trim().split(/\s+/))
+    .filter((word) => !word.startsWith('-'));
+  return [stringAt(container, 'name') ?? '', ...words.slice(0, 2).map(base), image];
 }
 
 /** A variable of the environment, or an argument with its value, which may be the next word. */
