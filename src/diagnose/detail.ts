@@ -23,7 +23,7 @@ interface Place {
   field: string;
   key: string;
   value: Json;
-  beside?: Json;
+  beside?: Json | undefined;
 }
 
 const MAX_PLACES = 20_000;
@@ -74,12 +74,13 @@ export function objectDetail(object: JsonObject): ObjectDetail {
 function placesIn(part: string, value: Json = null): Place[] {
   const places: Place[] = [{ field: part, key: '', value }];
   // The list grows while it is read.
-  for (const { field, value: beside } of places) {
+  for (const { field, value, beside } of places) {
     if (places.length > MAX_PLACES) break;
-    const isList = Array.isArray(beside);
-    for (const [key, item = null] of Object.entries(isList || isObject(beside) ? beside : {})) {
+    const isList = Array.isArray(value);
+    for (const [key, item = null] of Object.entries(isList || isObject(value) ? value : {})) {
       const own = isList ? { field: `${field}[]`, key: '' } : { field: `${field}.${key}`, key };
-      places.push({ ...own, value: item, beside });
+      // A text in a list, as of `status.messages[]`, stands beside what the list does.
+      places.push({ ...own, value: item, beside: isList && !isObject(item) ? beside : value });
     }
   }
   return places.slice(1);
@@ -169,7 +170,10 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
   const neighbours = Object.entries(recordAt(beside));
   // A text with its time, `lastError: {message, time}`, may be from long before the deletion.
   const times = neighbours
-    .filter(([name]) => field !== `status.${key}` || (name.startsWith(key) && name !== key))
+    .filter(([name]) => {
+      const isAlone = field === `status.${key}` || /^status\.\w+\[\]$/.test(field);
+      return !isAlone || (key !== '' && name.startsWith(key) && name !== key);
+    })
     .flatMap(([name, time]) => (TIME.test(name) ? Date.parse(time) : []));
   if (times.length > 0 && Math.max(...times) < earliest) return undefined;
   // The state `phase: DeleteFailed` is explained by the texts beside it.
@@ -181,7 +185,8 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
   if (!STATUS_TEXT.test(field) && !(isError && WORDS.test(value))) return undefined;
   // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
   const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;
-  return { as: isError ? 'error' : 'text', text: failed ? `${failed}: ${said}` : said };
+  const isSaid = failed === undefined || said.toLowerCase().startsWith(failed.toLowerCase());
+  return { as: isError ? 'error' : 'text', text: isSaid ? said : `${failed}: ${said}` };
 }
 
 /** The name of an object (RFC 1123 subdomain). */
