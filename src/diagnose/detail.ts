@@ -17,6 +17,7 @@ import {
 } from '../model/facts/metadata.ts';
 import { labelRequirements, MAX_MESSAGE_CHARS } from '../model/facts/shape.ts';
 import type { ObjectDetail, Reference } from '../model/snapshot.ts';
+import { FAILURE } from './error-texts.ts';
 
 /** A field of the object, with the object or list that it is in. */
 interface Place {
@@ -131,6 +132,7 @@ const STATUS_TEXT =
 /** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
 const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
 const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
+const REMOVAL = /\b(?:delet|remov|clean|teardown|tear|terminat|finali[sz])/i;
 /** A letter, and then two spaces at least: three words. Anchored, since a text may be long and without spaces. */
 const WORDS = /^\P{L}*\p{L}.*\s.*\s/su;
 /** Fields that say when something happened, unless they only say when it began. */
@@ -182,7 +184,9 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
   const isError = failed !== undefined || isErrorField;
   const isHistory = Number.isNaN(earliest) || field.includes('[]');
   if (isHistory && !isError && states.some((is) => HEALTHY.test(is))) return undefined;
-  if (!STATUS_TEXT.test(field) && !(isError && WORDS.test(value))) return undefined;
+  // `status.detail`, `status.info`: any text that says why a removal fails.
+  const isRefusal = REMOVAL.test(value) && FAILURE.test(value) && !field.includes('[]');
+  if (!STATUS_TEXT.test(field) && !((isError || isRefusal) && WORDS.test(value))) return undefined;
   // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
   const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;
   const isSaid = failed === undefined || said.toLowerCase().startsWith(failed.toLowerCase());

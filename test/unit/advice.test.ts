@@ -543,3 +543,16 @@ test('where nothing was said since the deletion, a Warning from before is quoted
   });
   expect(message).toMatch(/ Event Failed about .* \(10m 00s earlier\): no licence is left$/);
 });
+
+test('of several pods, the log of the one that leads', () => {
+  const { remedies } = rootOf('everyday-helm-operator-refused', ({ places }) => {
+    const { pods } = places['nginx-operator-system'] ?? {};
+    if (!pods?.ok) throw new Error('no pods');
+    const [first] = pods.value as [PodFacts];
+    (pods.value as PodFacts[]).unshift({ ...first, name: 'standby', uid: 'standby' });
+  });
+  const commands = remedies.flatMap(({ command }) => command ?? []);
+  expect(commands).toContainEqual(
+    expect.stringMatching(/^kubectl logs pod\/nginx-operator-controller-manager-\S+ -n /),
+  );
+});

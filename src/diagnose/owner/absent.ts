@@ -148,7 +148,7 @@ export function unknownOwner(
   const reason =
     listed.length > 1
       ? `its controller is one of: ${listed.slice(0, MAX_LISTED).join(', ')}${more > 0 ? ` or ${more} more` : ''}`
-      : `its controller is not known${listed[0] ? `; it could be ${listed[0]}` : `: ${why}`}`;
+      : `its controller is not known${listed[0] ? `; the only candidate here is ${listed[0]}` : `: ${why}`}`;
   const [said] = [
     ...statusTexts(context, held),
     ...refusalsFor(context, held).map(({ error, source }) => ({ text: error.text, source })),

@@ -1,6 +1,7 @@
 import { listNames, listWords, lowerFirst, shellQuote, shortQuote } from '../../base/text.ts';
 import { isBuiltIn, NAMESPACE_TYPE, removalPatch, typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
+import { itemsIn } from '../../model/read.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { refusesOtherChange } from '../admission/refusals.ts';
@@ -30,6 +31,7 @@ import {
   knownFinalizer,
   specificFieldManager,
 } from './held.ts';
+import { isHolder } from './leases.ts';
 import { productName } from './names.ts';
 import { REACHING_RISK, reachesOut } from './settings.ts';
 import { invalidity, refusalsFor, typeOfResource } from './statements.ts';
@@ -51,7 +53,14 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   if (started === undefined && !(hasLogs && pods.length === 0 && actor.ready > 0)) return [];
   const isUnasked = now.logs === undefined && now.forecast === undefined;
   const hint = '. With owner-logs, this gate reads the log itself and quotes its lines';
-  const of = hasLogs ? `${kind.toLowerCase()}/${name}` : `pod/${started?.name}`;
+  // Of several pods kubectl reads one, and only that which leads says why.
+  const leader =
+    pods.length > 1 &&
+    pods.find((pod) =>
+      itemsIn(now.cluster.leases).some((one) => isHolder({ ...actor, pods: [pod] }, one)),
+    );
+  const one = leader || (hasLogs ? undefined : started);
+  const of = one ? `pod/${one.name}` : `${kind.toLowerCase()}/${name}`;
   const words = [...namespaceArgs(namespace), '--all-containers', '--tail=50'];
   const text = `Read the log of ${actorText(actor)}${isUnasked ? hint : ''}`;
   return [lookRemedy(text, kubectl('logs', of, ...words))];
