@@ -58,16 +58,15 @@ export function missingOwner(
   removal: Remedy[],
 ): RuleResult {
   const { finalizer, subject, type } = held;
-  const { actor: gone, account, program, rights } = owner ?? {};
+  const { actor: gone, account, program } = owner ?? {};
   const place = gone?.namespace ?? account?.namespace;
   const isHere = isInside(context, place);
   const isForecast = willBeDeleted(context, gone?.namespace);
   const isLost = isHere || isForecast;
-  const isEnding = isHere || isEndingNamespace(context, place);
+  const isEnding = isEndingNamespace(context, place);
   const who = account && (isHere ? account.name : accountText(account));
-  const fate = isEnding ? 'is in a terminating namespace' : 'no workload uses any more';
   const trace = who
-    ? `it most likely ran as ${who}, which ${fate}`
+    ? `it most likely ran as ${who}, which no workload uses any more`
     : program
       ? `"${program}" set it, and nothing of that name runs here`
       : (belonging(held) ?? 'no workload but general tools may change objects of its type');
@@ -91,7 +90,7 @@ export function missingOwner(
         message: `has ${isDefined ? 'objects held by ' : ''}finalizer ${finalizer}, and ${nobody}`,
         continuation: nobody,
       };
-  const isBound = account && !rights?.change && departedGrant(context, account, type);
+  const isBound = account && departedGrant(context, account, type);
   const where = `${isEnding ? ' in another namespace' : ''}${isBound ? ', with a ClusterRoleBinding: a terminating namespace accepts no RoleBinding' : ''}`;
   const workload = gone && actorText(gone);
   return {
@@ -132,13 +131,12 @@ export function unknownOwner(
   const ruledOut = excluded
     .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
-  // Who is gone and left a clue that decides explains more than those that may act.
-  const all = owner && isDecided(owner) ? [owner, ...suspects] : [...suspects, owner ?? []].flat();
-  all.push(...ruledOut);
   const withState = (one: Suspect): string =>
     `${one.program ? `"${one.program}"` : suspectText(one)} (${stateOf(context, held, one).state})`;
-  const listed = byHand ? [] : all.map(withState);
-  const more = listed.length - MAX_LISTED;
+  // Who is gone and left a clue that decides explains more than those that may act.
+  const gone = owner === undefined ? [] : [owner];
+  const all = [...gone.filter(isDecided), ...suspects, ...gone, ...ruledOut];
+  const listed = byHand ? [] : [...new Set(all)].map(withState);
   const why = byHand
     ? `a person set it, with "${writerOf(held)?.manager}"`
     : (unreadEvidence(unread)[0] ??
@@ -147,7 +145,7 @@ export function unknownOwner(
       'no clue points to a controller');
   const reason =
     listed.length > 1
-      ? `its controller is one of: ${listed.slice(0, MAX_LISTED).join(', ')}${more > 0 ? ` or ${more} more` : ''}`
+      ? `its controller is one of: ${listNames(listed, MAX_LISTED)}`
       : `its controller is not known${listed[0] ? `; the only candidate here is ${listed[0]}` : `: ${why}`}`;
   const [said] = [
     ...statusTexts(context, held),
@@ -194,7 +192,7 @@ export function unknownOwner(
       ...facing,
       ...find.map((one) => (isSecond && one.role === 'now' ? withRole('or', one) : one)),
       ...knownRemedies(held),
-      ...(byHand && !isSecond ? [] : removal),
+      ...(byHand ? [] : removal),
     ],
   };
 }

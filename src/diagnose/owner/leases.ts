@@ -47,14 +47,11 @@ function podOf(holder = ''): string {
  * `-external-` and the name of its controller.
  * Pods of a StatefulSet and static pods have the names of those before them: a Lease last renewed before is not theirs.
  */
-export function isHolder({ kind, pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
+export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
       (name === podOf(holder) || holder.startsWith(`${name}-external-`)) &&
-      !(
-        /^(?:StatefulSet|Pod)$/.test(kind) &&
-        Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')
-      ),
+      !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
   );
 }
 
@@ -77,16 +74,12 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   const beside = itemsIn(context.now.cluster.leases).filter(
     ({ namespace }) => namespace === actor.namespace,
   );
+  // One from before all pods of today is left of an earlier version, which used another Lease or needed one.
+  const began = Math.min(...actor.pods.map((pod) => Date.parse(pod.creationTimestamp ?? '')));
   const own = beside.filter(
     (lease) =>
       isHolder(actor, lease) ||
-      (actor.kind === 'Deployment' &&
-        holderOf(context, lease) === actor &&
-        // One from before all pods of today is left of an earlier version, which used another Lease or needed one.
-        actor.pods.some(
-          ({ creationTimestamp = '' }) =>
-            Date.parse(creationTimestamp) < Date.parse(lease.renewTime ?? ''),
-        )),
+      (holderOf(context, lease) === actor && began < Date.parse(lease.renewTime ?? '')),
   );
   // The other pods of one that leads handle no objects.
   if (own.some((lease) => isRenewed(context, lease))) return undefined;
@@ -97,21 +90,14 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
       .flatMap((name) => leasesOfProgram(context, name)),
   ];
   const isAnothers = (lease: LeaseFacts): boolean =>
-    actorsOf(context).some((one) => isHolder(one, lease) && containsName(lease.name, one.name));
+    actorsOf(context).some((one) => isHolder(one, lease) && containsName(lease.name, one.name)) ||
+    // A pod with the node's network may hold it under the name of its node.
+    actor.pods.some(({ nodeName = '' }) => hostOf(nodeName) === hostOf(podOf(lease.holder)));
   return (
-    own[0] ??
-    beside.find(
-      (lease) =>
-        lease.holder !== undefined &&
-        meant.includes(lease) &&
-        !mayHoldByNode(actor, lease) &&
-        !isAnothers(lease),
-    )
+    own[0] ?? meant.find((lease) => beside.includes(lease) && lease.holder && !isAnothers(lease))
   );
 }
 
-/** Reports whether one of its pods may hold the Lease under the name of its node, as a pod with the node's network does. */
-function mayHoldByNode({ pods }: Actor, { holder }: LeaseFacts): boolean {
-  const [host] = podOf(holder).split('.');
-  return host !== '' && pods.some(({ nodeName = '' }) => nodeName.split('.')[0] === host);
+function hostOf(name: string): string | undefined {
+  return name.split('.')[0];
 }
