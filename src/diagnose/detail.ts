@@ -132,7 +132,8 @@ const STATUS_TEXT =
 /** `status.lastErrors[].description`, `status.failureMessage`, `status.error.detail`. */
 const ERROR_FIELD = /\.\w*(?:error|failure|exception)\w*(?:\[\])?(?:\.\w+)?$/i;
 const NO_ERROR = /^(?:none|null|nil|ok|success\w*|no (?:errors?|failures?|problems?)\b.*)$/i;
-const REMOVAL = /\b(?:delet|remov|clean|teardown|tear|terminat|finali[sz])/i;
+/** Conditions about the removal itself are True while it goes on, well or badly: only the text decides. */
+export const ABOUT_REMOVAL = /delet|terminati(?:ng|on)|finali[sz]|clean/i;
 /** A letter, and then two spaces at least: three words. Anchored, since a text may be long and without spaces. */
 const WORDS = /^\P{L}*\p{L}.*\s.*\s/su;
 /** Fields that say when something happened, unless they only say when it began. */
@@ -185,7 +186,7 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
   const isHistory = Number.isNaN(earliest) || field.includes('[]');
   if (isHistory && !isError && states.some((is) => HEALTHY.test(is))) return undefined;
   // `status.detail`, `status.info`: any text that says why a removal fails.
-  const isRefusal = REMOVAL.test(value) && FAILURE.test(value) && !field.includes('[]');
+  const isRefusal = ABOUT_REMOVAL.test(value) && FAILURE.test(value) && !field.includes('[]');
   if (!STATUS_TEXT.test(field) && !((isError || isRefusal) && WORDS.test(value))) return undefined;
   // Java operators write a whole exception as JSON, with a stack trace (Flink, `status.error`).
   const said = (value.startsWith('{') && stringAt(parseObject(value), 'message')) || value;

@@ -555,7 +555,7 @@ function writesStatus({ objects }: Held, writer: string): boolean {
   );
 }
 
-/** A program writes under one name: the status tells where the writer of the finalizer is not known. */
+/** A program writes under one name: the status tells where the writer of the finalizer is not known (`unknown`: no user agent, as of kube-rs). */
 const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
   const isHidden = writer === '' || writer === 'unknown' || writer.includes('/');
   const isOwn = domain.relation === 'own' || domain.relation === 'none';

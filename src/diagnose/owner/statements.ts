@@ -8,7 +8,7 @@ import {
 import { type Actor, actorsOf } from '../actors.ts';
 import { detailOf, eventsAbout, typesOf } from '../content.ts';
 import type { Context } from '../context.ts';
-import { LAST_WORDS_MS } from '../detail.ts';
+import { ABOUT_REMOVAL, LAST_WORDS_MS } from '../detail.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
 import type { Held } from './held.ts';
 import { currentLogLines } from './logs.ts';
@@ -280,9 +280,6 @@ function saysWell(conditions: readonly Condition[] = []): boolean {
 /** Types that are well while they are False (Kubernetes API conventions, "Typical status properties"). */
 const ABNORMAL =
   /^Not[A-Z]|[Uu]n(?:healthy|available|reachable)|[Ff]ail|[Ee]rror|[Dd]egraded|[Ss]talled|[Bb]locked|[Dd]enied|[Rr]efus|[Uu]nable|[Cc]onflict|[Tt]erminal|[Rr]ecoverable/;
-
-/** Conditions about the removal itself are True while it goes on, well or badly: only the text decides. */
-const ABOUT_REMOVAL = /delet|terminati(?:ng|on)|finali[sz]|clean/i;
 
 /** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
 const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
