@@ -42,7 +42,6 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
     queued: queuedOf(now),
     notInspected: notInspected(context),
     movement,
-    namespaceUnread: false,
     inspectedTypes: countsOf(now).length,
   };
 }

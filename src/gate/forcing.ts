@@ -118,8 +118,8 @@ function resultAfter(
   // For a deleted namespace the diagnosis from before the writes counts; otherwise the one after the writes.
   const hasEnded = done.outcome !== undefined || (done.hasWritten && isGone(follower));
   const diagnosis = hasEnded ? result.diagnosis : (seen?.diagnosis ?? result.diagnosis);
-  const unchanged = signal.aborted ? 'cancelled' : diagnosis && outcomeOf(diagnosis);
-  const outcome = done.outcome ?? (hasEnded ? 'forced' : (unchanged ?? result.outcome));
+  const now = seen ? outcomeOf(seen.diagnosis) : result.outcome;
+  const outcome = done.outcome ?? (hasEnded ? 'forced' : signal.aborted ? 'cancelled' : now);
   const notInspected = [...(diagnosis?.notInspected ?? []), ...done.unread];
   return {
     ...result,

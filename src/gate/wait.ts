@@ -144,7 +144,7 @@ function lastSeen({ examinations, follower: { name, trouble } }: Case): Examinat
   const seen = examinations.findLast((one) => !isBlind(one)) ?? last;
   const reason = `${trouble.message}; the report shows what was read at ${seen.snapshot.takenAt}`;
   const notInspected = [{ what: `namespace ${name}`, reason }, ...seen.diagnosis.notInspected];
-  return { ...seen, diagnosis: { ...seen.diagnosis, notInspected, namespaceUnread: true } };
+  return { ...seen, diagnosis: { ...seen.diagnosis, notInspected } };
 }
 
 function resultAfter(one: Case, run: Run): NamespaceResult {
@@ -160,9 +160,9 @@ function resultAfter(one: Case, run: Run): NamespaceResult {
   if (ended?.how === 'stopped') return finish('cancelled', 'the run was cancelled');
   if (ended !== undefined && 'event' in ended)
     return { ...finish(ended.how, ended.event), diagnosis: undefined };
-  if (trouble?.kind === 'unauthorized') {
-    const why = `its credentials ended, so the gate could read nothing more: ${trouble.message}`;
-    return finish('inconclusive', why);
+  if (trouble !== undefined) {
+    const event = `it could not be read at the end: ${trouble.message}`;
+    return { ...finish('inconclusive', event), isUnread: true };
   }
   if (last === undefined) return finish('inconclusive', 'there was no time to examine it');
   const outcome = outcomeOf(last.diagnosis);

@@ -18,7 +18,7 @@ const MAX_MESSAGE_CHARS = 500;
 const MAX_READ_CHARS = 8_000;
 
 const TRANSIENT = [429, 500, 502, 503, 504];
-/** Statuses whose body may be plain text: overload protection, the aggregator and authorizers send no Status. */
+/** Statuses whose body need not be a Status: overload protection, the aggregator and authorizers send plain text. */
 const PLAIN_TEXT_STATUSES = [401, 403, ...TRANSIENT];
 /** The answer to a path that is not served, such as an API group that was removed (apiserver pkg/server/mux/pathrecorder.go). */
 const UNKNOWN_PATH = '404 page not found';
@@ -29,22 +29,22 @@ const BROKEN_CACHE = 'storage is (re)initializing';
 export function refusedAnswer(answer: Answer, text: string): Try<never> {
   const { status, path } = answer;
   const body = parseObject(text);
-  const said = body?.['kind'] === 'Status' ? body : undefined;
   const isPlain = text.trim() === '' || contentTypeOf(answer) === 'text/plain';
   let kind = failureKindOf(status);
   let words = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`;
-  let more = isPlain ? text.trim() : '';
-  if (said !== undefined) {
-    more = stringAt(said, 'message') || stringAt(said, 'reason') || '';
-    if (kind === 'not-found' && !saysNotFound(said, path)) kind = 'unreadable';
-  } else if (!isPlain || !PLAIN_TEXT_STATUSES.includes(status)) {
+  // A gateway in front of the API server answers in JSON of its own: Rancher in `message`, Google in `error`.
+  const said = stringAt(body, 'message') || stringAt(body, 'error', 'message');
+  const more = said || stringAt(body, 'reason') || (isPlain ? text.trim() : '');
+  if (body?.['kind'] === 'Status') {
+    if (kind === 'not-found' && !saysNotFound(body, path)) kind = 'unreadable';
+  } else if (!(isPlain || body) || !PLAIN_TEXT_STATUSES.includes(status)) {
     kind = 'unreadable';
     const isGroup = path.startsWith('/apis/') && text.trim() === UNKNOWN_PATH;
     words = isGroup ? `${words}: ${NOT_SERVED}` : notKubernetes(answer);
   }
   const isBusy = status === 429 && !text.includes(BROKEN_CACHE);
   const isSaid = more === '' || words.endsWith(` ${more}`);
-  const seconds = headerOf(answer, 'retry-after') ?? numberAt(said, 'details', 'retryAfterSeconds');
+  const seconds = headerOf(answer, 'retry-after') ?? numberAt(body, 'details', 'retryAfterSeconds');
   return readFailed({
     ...{ kind, status, message: isSaid ? words : `${words}: ${more.slice(0, MAX_READ_CHARS)}` },
     again: isBusy ? 'busy' : TRANSIENT.includes(status) ? 'maybe' : undefined,

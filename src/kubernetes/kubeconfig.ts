@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { basename, delimiter, dirname, join, resolve } from 'node:path';
+import { basename, delimiter, dirname, join, resolve, sep } from 'node:path';
 import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { loadAll } from 'js-yaml';
 import { ActionError } from '../base/errors.ts';
@@ -155,6 +155,9 @@ function findUser(found: readonly Kubeconfig[], name: string): User | undefined 
     const { token, exec, ...other } = user;
     const path = stringAt(entry, 'user', 'tokenFile');
     const tokenFile = path && resolve(dirname(file), path);
+    // A name without a folder is searched on PATH.
+    const command = stringAt(exec, 'command') ?? '';
+    if (command.includes(sep)) exec.command = resolve(dirname(file), command);
     if (tokenFile) return { ...other, authProvider: { name: 'file', config: { tokenFile } } };
     return { ...other, ...(token ? { token } : exec && { exec }) };
   }

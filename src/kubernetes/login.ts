@@ -88,7 +88,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   const { Authorization: sent = '', ...headers } = given;
   const token = plugin?.token ?? sent.replace(/^Bearer /, '').trim();
   redactor.add(token);
-  const isFile = user.authProvider !== undefined;
+  const isFile = Boolean(user.authProvider);
   if (!/^[\x21-\x7e]*$/.test(token) || (isFile && token === '')) {
     throw new ActionError(
       `the token of user "${user.name}" is empty or has characters in it that no token has`,

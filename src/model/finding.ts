@@ -85,7 +85,6 @@ export interface Diagnosis {
   queued: QueuedContent[];
   notInspected: NotInspected[];
   movement: Movement;
-  namespaceUnread: boolean;
   inspectedTypes: number;
 }
 

@@ -43,7 +43,6 @@ export function worstOutcome(outcomes: readonly Outcome[], policy: Policy): Outc
 
 /** Returns the outcome of a namespace that is not deleted at the timeout. */
 export function outcomeOf(diagnosis: Diagnosis): 'progressing' | 'stuck' | 'inconclusive' {
-  if (diagnosis.namespaceUnread) return 'inconclusive';
   if (isMoving(diagnosis)) return 'progressing';
   // A hang with a root cause is explained, even if something else could not be read.
   if (diagnosis.rootCauses.length > 0 || diagnosis.notInspected.length === 0) return 'stuck';
@@ -68,7 +67,7 @@ const PERMANENT: readonly FindingCode[] = [
 ];
 
 export function isPermanent(diagnosis: Diagnosis): boolean {
-  if (diagnosis.namespaceUnread || isMoving(diagnosis)) return false;
+  if (isMoving(diagnosis)) return false;
   return findingsOf(diagnosis, diagnosis.rootCauses).some(
     ({ code, certainty }) =>
       PERMANENT.includes(code) &&

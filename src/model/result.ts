@@ -55,6 +55,8 @@ export interface NamespaceResult {
   createdAt?: string | undefined;
   deletionTimestamp: string | undefined;
   conditions: Condition[];
+  /** It could not be read at the end: the rest is from before, and it may have been deleted. */
+  isUnread?: boolean;
   diagnosis: Diagnosis | undefined;
   timeline: TimelineEntry[];
   forced: ForceRecord | null;

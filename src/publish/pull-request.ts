@@ -1,4 +1,4 @@
-import { numberAt, stringAt, valueAt } from '../base/json.ts';
+import { isObject, numberAt, stringAt, valueAt } from '../base/json.ts';
 import type { HostApi, PullRequest } from './host-api.ts';
 import type { HostEvent } from './workflow-run.ts';
 
@@ -37,7 +37,9 @@ async function numbersOf(event: HostEvent, api: PullRequestApi): Promise<number[
         .map(({ number }) => number);
     }
   }
-  const number = numberAt(payload, 'pull_request', 'number') ?? 0;
+  // A comment on a pull request is one on its issue.
+  const isOnPull = isObject(valueAt(payload, 'issue', 'pull_request'));
+  const number = numberAt(payload, isOnPull ? 'issue' : 'pull_request', 'number') ?? 0;
   return Number.isSafeInteger(number) && number > 0 ? [number] : [];
 }
 

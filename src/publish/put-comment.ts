@@ -54,5 +54,5 @@ export function adviceFor(failure: HostFailure, restricted: string | undefined):
   // rate limit, a locked conversation, single sign-on, the address of the runner, a proxy.
   if (status !== 404 && !(status === 403 && PERMISSION.test(message))) return ELSEWHERE;
   if (restricted !== undefined) return `${restricted}, and its token can only read; ${ELSEWHERE}`;
-  return 'add "permissions: pull-requests: write" to the job (a token of your own needs "Pull requests: Read and write"; a classic one "repo")';
+  return `${status === 404 ? 'if it exists, ' : ''}add "permissions: pull-requests: write" to the job (a token of your own needs "Pull requests: Read and write"; a classic one "repo")`;
 }

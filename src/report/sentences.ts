@@ -211,7 +211,9 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
     inconclusive: [
       isForecast
         ? `may hang: ${openQuestion(namespace, run.finishedAt)}`
-        : `is ${still}; the cause is unknown`,
+        : namespace.isUnread
+          ? 'could not be read at the end; whether it was deleted is unknown'
+          : `is ${still}; the cause is unknown`,
     ],
     stuck: ['is stuck', `: ${still}`],
     cancelled: [`was still there when the run was cancelled, after ${took}`],

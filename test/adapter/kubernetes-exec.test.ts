@@ -50,10 +50,10 @@ function connectWith(server: string, folder: string, exec: object = {}, to: To =
 
 // The plugins of these tests are shell scripts.
 describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
-  test('gives the token, once for many calls', async () => {
+  test('in a folder beside the kubeconfig gives the token, once for many calls', async () => {
     const folder = pluginFolder(counting());
     const server = await startServer(answer);
-    const api = await connectWith(server.url, folder);
+    const api = await connectWith(server.url, folder, { command: './plugin' });
     await Promise.all(Array.from({ length: 20 }, () => api.get(PATH)));
     expect(server.requests[0]?.headers.authorization).toBe('Bearer token-number-1');
     expect(runsIn(folder)).toBe(1);

@@ -203,12 +203,10 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
       const result = await runOne({ timeout: '2m' });
       const unread = result.diagnosis?.notInspected.map(({ what, reason }) => `${what}: ${reason}`);
 
-      expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail' });
+      expect(result).toMatchObject({ outcome: 'inconclusive', verdict: 'fail', isUnread: true });
       expect(causes(result)).toEqual(roots);
-      if (failure === UNAUTHORIZED) {
-        expect(events(result).at(-1)).toMatch(/credentials ended.*: 401/);
-        expect(result.elapsedMs - fromMs).toBeLessThanOrEqual(5_000);
-      }
+      expect(events(result).at(-1)).toContain(`could not be read at the end: ${failure.message}`);
+      if (failure === UNAUTHORIZED) expect(result.elapsedMs - fromMs).toBeLessThanOrEqual(5_000);
       if (at === '') return;
       expect(unread?.[0]).toContain(`namespace ${DEMO}: ${failure.message}; the report shows`);
       expect(unread?.[0]).toContain(at);

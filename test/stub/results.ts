@@ -186,7 +186,6 @@ export function diagnosis(findings: readonly Finding[], given: Partial<Diagnosis
     deadlocks: [],
     queued: [],
     notInspected: [],
-    namespaceUnread: false,
     movement: { kind: 'none' },
     inspectedTypes: 38,
     ...given,

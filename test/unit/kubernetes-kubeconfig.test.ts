@@ -76,6 +76,7 @@ async function connected(options: Partial<Search> = {}) {
 
 test.each([
   { user: '{}', isAnonymous: true },
+  { user: 'null', isAnonymous: true },
   { user: '{ as: someone }', isAnonymous: true },
   { user: "{ token: '' }", isAnonymous: true },
   { user: '{ token: token-of-a }', isAnonymous: false },

@@ -113,7 +113,6 @@ describe('outcomeOf', () => {
   ])('%s: %s', (_, is, now, before) => {
     const found = diagnose(now, before);
     expect(outcomeOf(found)).toBe(is);
-    expect(outcomeOf({ ...found, namespaceUnread: true })).toBe('inconclusive');
   });
 });
 
@@ -166,7 +165,6 @@ describe('isPermanent', () => {
     ['the owner is only likely', { certainty: 'likely' }],
     ['it may not be paused', { code: 'owner-not-acting', certainty: 'likely' }],
     ['the owner is unknown', { code: 'owner-unknown', certainty: 'unknown' }],
-    ['the namespace may be gone', {}, { namespaceUnread: true }],
     ['it was seen once', { code: 'unexplained' }, { movement: { kind: 'unknown' } }],
     ['a grace period runs', {}, { movement: movements[0] }],
     ['content shrinks', {}, { movement: movements[1] }],
