@@ -66,7 +66,7 @@ export function upperFirst(text: string): string {
 }
 
 export function lowerFirst(text: string): string {
-  return text.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
+  return text.replace(/^[A-Z](?=[a-z]*\b)/, (letter) => letter.toLowerCase());
 }
 
 /** Reports whether a version such as "v1.33.2+k3s1" is at least `major.minor`. An unknown version is not. */

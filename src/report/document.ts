@@ -121,7 +121,7 @@ function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Bloc
   const most = Math.min(MAX_LISTED, detail.causes + 2);
   const items = causes.slice(0, most).map(({ listed }) => ({ words: listed }));
   return [
-    line(`${bold(`${whyTitle}.`)} ${counted(causeCount, 'cause')}:`),
+    line(bold(`${whyTitle}: ${counted(causeCount, 'cause')}`)),
     { kind: 'list', title: '', items, left: causeCount - items.length, isOrdered: true },
   ];
 }
@@ -235,7 +235,7 @@ function removalOf({ kind, name }: LeftBehind): Action[] {
 }
 
 function basisLine({ objectsWithFinalizers, owners }: NonNullable<NamespaceView['basis']>): Block {
-  const who = owners.length === 0 ? '' : `; expected to remove finalizers: ${listExact(owners, 3)}`;
+  const who = owners.length === 0 ? '' : `; their controllers: ${listExact(owners, 3)}`;
   const rests = `${counted(objectsWithFinalizers, 'object')} with finalizers${who}`;
   return line(`This forecast rests on ${rests}.`);
 }

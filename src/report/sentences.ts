@@ -141,7 +141,8 @@ function clauseAfter(previous: Finding, finding: Finding, scene: Scene, waiter: 
   if (!code.startsWith('admission-')) return `${waiter} waits for ${which}`;
   if (/^(?:most likely|may be) /.test(message)) return `${subject} ${message}`;
   const whose = previous.code === 'owner-failing' ? "its controller's" : 'the';
-  return `${whose} request is ${certainty === 'likely' ? 'most likely ' : ''}stopped by ${which}`;
+  const what = previous.code === 'object-finalizer' ? 'removal' : 'request';
+  return `${whose} ${what} is ${certainty === 'likely' ? 'most likely ' : ''}stopped by ${which}`;
 }
 
 function ownerRole(previous: Finding, owner: Finding): string {
@@ -224,9 +225,11 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
 function openQuestion({ diagnosis, name: home }: NamespaceResult, now: string): Words {
   const [first] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
   if (first === undefined) return 'not everything that it depends on is known';
-  return first.finalizer === undefined
-    ? `${subjectWords(first.subject, home)} ${messageWords(first, { home, now })}`
-    : `it is not known whether a controller removes finalizer ${literal(first.finalizer)}`;
+  const { code, finalizer, subject } = first;
+  const who = subjectWords(subject, home);
+  return finalizer === undefined
+    ? `${who} ${messageWords(first, { home, now })}`
+    : `it is not known whether ${/^owner-(?!missing|unknown)/.test(code) ? who : 'a controller'} removes finalizer ${literal(finalizer)}`;
 }
 
 /** How long ago the deletion was requested, in ms. */

@@ -81,7 +81,7 @@ test('a cluster-scoped object that is missing was not in this namespace; what is
     'Create Namespace letsencrypt again, which the controller needs',
   );
   expect(advice(failing('cannot delete the volume: AccessDenied'))).toMatch(
-    /^Resolve what is reported/,
+    /^Resolve the reported error/,
   );
 });
 

@@ -187,7 +187,7 @@ const ROWS: Record<string, Row> = {
     in: 'S3',
     change: beside({ name: 'widget-operator-green', watches: ['b'], selectors: ['--shard=1'] }),
     is: 'owner-scaled-to-zero',
-    says: /ruled out Deployment \S+widget-operator-green: its settings restrict it to other namespaces: /,
+    says: /ruled out Deployment \S+widget-operator-green: it watches only other namespaces: /,
   },
   'two installations with different classes, and one for another namespace': {
     in: 'S3',

@@ -3,7 +3,7 @@ import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts';
-import { fixRemedy, lookRemedy, startRemedies, withoutPeriod, withRole } from '../commands.ts';
+import { fixRemedy, startRemedies, withoutPeriod, withRole } from '../commands.ts';
 import { type Context, fateText, isInside, willBeDeleted } from '../context.ts';
 import { definitionSubject, type RuleResult, subjectOf } from '../results.ts';
 import { departedGrant } from '../rights.ts';
@@ -33,6 +33,7 @@ import {
   knownRemedies,
   logRemedies,
   orderRemedies,
+  ownerName,
   removalAsFirstStep,
   resumeRemedy,
   sayingRemedy,
@@ -65,11 +66,10 @@ export function missingOwner(
   const isLost = isHere || isForecast;
   const isEnding = isEndingNamespace(context, place);
   const who = account && (isHere ? account.name : accountText(account));
-  const trace = who
-    ? `it most likely ran as ${who}, which no workload uses any more`
-    : program
-      ? `"${program}" set it, and nothing of that name runs here`
-      : (belonging(held) ?? 'no workload but general tools may change objects of its type');
+  const trace =
+    traceOf(owner) ??
+    belonging(held) ??
+    'no workload but general tools may change objects of its type';
   const nobody =
     who && isHere
       ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
@@ -97,7 +97,8 @@ export function missingOwner(
     ...about,
     ...{ code: 'owner-missing', finalizer, certainty, waitsForNamespace: isHere },
     evidence: [
-      ...(owner === undefined ? [] : evidenceFor(owner)),
+      // Of a program the held object shows the same.
+      ...(owner === undefined || program ? [] : evidenceFor(owner)),
       ...purposeOf(held),
       ...exclusionEvidence(excluded),
       ...others,
@@ -132,21 +133,21 @@ export function unknownOwner(
     .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
   const withState = (one: Suspect): string =>
-    `${one.program ? `"${one.program}"` : suspectText(one)} (${stateOf(context, held, one).state})`;
+    `${suspectText(one)} (${stateOf(context, held, one).state})`;
   // Who is gone and left a clue that decides explains more than those that may act.
   const gone = owner === undefined ? [] : [owner];
-  const all = [...gone.filter(isDecided), ...suspects, ...gone, ...ruledOut];
-  const listed = byHand ? [] : [...new Set(all)].map(withState);
+  const all = [...new Set([...gone.filter(isDecided), ...suspects, ...gone, ...ruledOut])];
+  const isHere = all.some(workloadExists) && !byHand;
+  const listed = isHere ? all.map(withState) : [];
+  const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
+  const trace = unreadEvidence(unread)[0] ?? traceOf(owner) ?? belonging(held);
   const why = byHand
     ? `a person set it, with "${writerOf(held)?.manager}"`
-    : (unreadEvidence(unread)[0] ??
-      belonging(held) ??
-      others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT)) ??
-      'no clue points to a controller');
+    : (trace && `${trace}${outside ? `; ${RUNS_OUTSIDE_TEXT}` : ''}`) || outside;
   const reason =
     listed.length > 1
       ? `its controller is one of: ${listNames(listed, MAX_LISTED)}`
-      : `its controller is not known${listed[0] ? `; the only candidate here is ${listed[0]}` : `: ${why}`}`;
+      : `its controller is not known${listed[0] ? `; the only candidate here is ${listed[0]}` : `: ${why ?? 'no clue points to a controller'}`}`;
   const [said] = [
     ...statusTexts(context, held),
     ...refusalsFor(context, held).map(({ error, source }) => ({ text: error.text, source })),
@@ -168,7 +169,7 @@ export function unknownOwner(
     ? removalAsFirstStep(removal)
     : isAway
       ? [installRemedy(context, held, undefined, '')]
-      : findRemedies(context, held, suspects.length > 0 ? suspects : ruledOut);
+      : findRemedies(context, held, isHere ? all : []);
   const isSecond = facing.length > 0;
   return {
     ...{ code: 'owner-unknown', subject, finalizer, quote },
@@ -182,7 +183,7 @@ export function unknownOwner(
       ...suspects.map((one) => `suspect ${withState(one)}: ${evidenceFor(one).join('; ')}`),
       ...exclusionEvidence(excluded),
       ...evidence,
-      ...others,
+      ...others.filter((text) => !all.some((one) => text.startsWith(suspectText(one)))),
       ...statusEvidence(context, held),
     ],
     scope: 'namespace',
@@ -197,6 +198,14 @@ export function unknownOwner(
   };
 }
 
+/** Returns what is left of a controller that is gone. */
+function traceOf({ account, program }: Partial<Suspect> = {}): string | undefined {
+  const who = account && accountText(account);
+  return program
+    ? `"${program}" set it, and nothing of that name runs here`
+    : who && `it most likely ran as ${who}, which no workload uses any more`;
+}
+
 function belonging(held: Held): string | undefined {
   const known = knownFinalizer(held);
   return known && `usually it is ${productName(known) ?? known.owner}`;
@@ -204,31 +213,31 @@ function belonging(held: Held): string | undefined {
 
 const MAX_STEPS = 3;
 
-/**
- * Returns how to find the controller. A suspect that is down explains the hang better than one that runs, and only one that
- * runs has a log that would tell.
- */
+/** Returns what lets each suspect act that is down or gone, and the logs of those that run, which would tell. */
 function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]): Remedy[] {
   const what = nameOf(held.subject);
   const fixes = suspects.flatMap((one) => {
     const { fix } = stateOf(context, held, one);
-    const text = `If it is ${suspectText(one)}: ${lowerFirst(fix?.text ?? '')}`;
+    const who = suspectText(one);
+    const text = `If it ${one.actor || one.program ? 'is' : 'ran as'} ${who}: ${lowerFirst(fix?.text.replace(who, 'it') ?? '')}`;
     return fix ? [withRole('now', { ...fix, text })] : [];
   });
   const running = suspects
     .flatMap(({ actor, against }) => (actor && !against && isAlive(actor) ? [actor] : []))
     .slice(0, MAX_STEPS);
-  const where = listNames(running.map(actorText)) || 'each controller in this cluster';
-  const find = `Find out which controller removes ${held.finalizer}: look for ${what} in the log of ${where}`;
   const looks = running.flatMap((actor) =>
-    logRemedies(context, actor).map(({ command = '' }) =>
-      lookRemedy(
-        `Look for ${what} in the log of ${actorText(actor)}`,
-        command.replace(/--tail=\d+$/, `--tail=-1 | grep -F ${shellQuote(held.subject.name)}`),
-      ),
-    ),
+    logRemedies(context, actor).map(({ command = '' }) => ({
+      ...({ role: fixes.length > 0 ? 'look' : 'now' } as const),
+      text: `Find out whether ${actorText(actor)} removes ${held.finalizer}: look for ${what} in its log`,
+      command: command.replace(/50$/, `-1 | grep -F ${shellQuote(held.subject.name)}`),
+    })),
   );
-  return [...(fixes.length > 0 ? fixes.slice(0, MAX_STEPS) : [fixRemedy(find)]), ...looks];
+  const find = `Find ${ownerName(held)}, here or outside of the cluster, and make sure that it runs; it then removes the finalizer`;
+  return [
+    ...fixes.slice(0, MAX_STEPS),
+    ...looks,
+    ...((fixes[0] ?? looks[0]) ? [] : [fixRemedy(find)]),
+  ];
 }
 
 /** Returns the state of a suspect, and what would let it act. */
@@ -237,14 +246,14 @@ function stateOf(context: Context, held: Held, suspect: Suspect): { state: strin
   const then = `it then removes ${held.finalizer}`;
   const fixed = (state: string, text: string) => ({ state, fix: { text } });
   if (restriction)
-    return fixed('not for this object', `change what leaves ${nameOf(held.subject)} out`);
+    return fixed(restriction.slice(3), `change what leaves ${nameOf(held.subject)} out`);
   if (against === MAY_NOT_CHANGE) {
     const right = `its right to change ${typeName(held.type)}`;
     const how = '(restore its binding, or install it again)';
     return fixed('may not change it', `give it back ${right} ${how}; ${then}`);
   }
   if (against) return { state: 'made by such an object' };
-  if (actor === undefined || actor.isGone) return { state: 'gone' };
+  if (actor === undefined || actor.isGone) return fixed('gone', `install it again; ${then}`);
   const state = stateText(context, actor);
   if (actor.wanted === 0) return { state, fix: startRemedies(context, actor, then)[0] };
   return isAlive(actor) ? { state } : fixed(state, `make it ready (${state}); ${then}`);

@@ -1,4 +1,4 @@
-import { listNames, shortQuote } from '../../base/text.ts';
+import { listNames } from '../../base/text.ts';
 import type { CatalogueEntry } from '../../model/catalogue.ts';
 import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
@@ -138,7 +138,7 @@ export const CLUES = [
   {
     kind: 'namesake',
     weight: 'supports',
-    text: 'a part of it has a name like that of the writer of the finalizer or the status, or of the product',
+    text: 'one of its names fits the writer or the product',
     finds: isNamesake,
   },
   {
@@ -295,11 +295,13 @@ export function workloadExists(suspect: Suspect | undefined): boolean {
 /** Returns "Deployment ops/widget-operator", or the account that no workload uses. */
 export function suspectText({ actor, account, program }: Suspect): string {
   if (actor !== undefined) return actorText(actor);
-  return account === undefined ? `a program that calls itself "${program}"` : accountText(account);
+  return account === undefined ? `"${program}"` : accountText(account);
 }
 
 /** What a clue says with it. */
-const IMPLIED = [['marks', 'permission'] as const, ['writer', 'namesake'] as const];
+const IMPLIES: Record<string, ClueKind> = {
+  ...{ marks: 'permission', writer: 'namesake', catalogue: 'namesake' },
+};
 
 export function evidenceFor(suspect: Suspect): string[] {
   const { actor, clues, rights } = suspect;
@@ -307,7 +309,7 @@ export function evidenceFor(suspect: Suspect): string[] {
   const isShown = clues.some(({ text }) => text.includes(because));
   return [
     ...clues
-      .filter(({ kind }) => !IMPLIED.some(([by, it]) => kind === it && hasClue(suspect, by)))
+      .filter(({ kind }) => !clues.some((one) => IMPLIES[one.kind] === kind))
       .map(({ text }) => text),
     ...(isShown ? [] : [`RBAC: ${because}`]),
     ...(actor && !actor.isGone
@@ -335,8 +337,8 @@ export function unreadEvidence(labels: readonly string[]): string[] {
 /** The log of who may change everything names what others do. */
 function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect) {
   if (actor === undefined || rights.change === 'everything') return undefined;
-  const [line] = logLinesNaming(context, held, actor);
-  return line && `log of ${line.pod}: ${shortQuote(line.text)}`;
+  // The evidence quotes the lines.
+  return logLinesNaming(context, held, actor).length > 0 ? '' : undefined;
 }
 
 /** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */

@@ -181,7 +181,9 @@ export function isOfOneProject(one: string, other: string): boolean {
 
 /** Returns the name of the product; undefined for a family of controllers ("an operator written with kopf"). */
 export function productName({ owner }: CatalogueEntry): string | undefined {
-  return /^(?:an?|the) /.test(owner) ? undefined : owner.replace(/;.*| \(.*/, '');
+  if (/^(?:an?|the) /.test(owner)) return undefined;
+  const name = owner.replace(/;.*| \(.*/, '');
+  return / .*(?:controller|manager|operator)\b/i.test(name) ? `the ${name}` : name;
 }
 
 /** Reports whether the workload has the name of the entry's owner, perhaps behind the name of a release. */

@@ -93,6 +93,19 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return fixRemedy(text, { command: patchCommand(target, [ended]), risk });
 }
 
+/** Returns the name of the product, else of a workload that was seen, else what the writer calls itself. */
+export function ownerName(held: Held, workload?: string): string {
+  const { finalizer, type } = held;
+  const known = knownFinalizer(held);
+  const writer = specificFieldManager(held);
+  return (
+    (known && productName(known)) ||
+    workload ||
+    (writer && `"${writer}"`) ||
+    `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`
+  );
+}
+
 /** Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. */
 export function installRemedy(
   context: Context,
@@ -100,17 +113,11 @@ export function installRemedy(
   workload: string | undefined,
   where: string,
 ): Remedy {
-  const { finalizer, type } = held;
   const known = knownFinalizer(held);
-  const writer = specificFieldManager(held);
-  const what =
-    (known && productName(known)) ||
-    workload ||
-    (writer && `"${writer}"`) ||
-    `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`;
+  const what = ownerName(held, workload);
   const text =
     known && isProviderManaged(known)
-      ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
+      ? `Ask the provider of the cluster why ${what} has not removed ${held.finalizer}; only the provider can install that controller`
       : `Install ${what} again${where}; it then removes the finalizer`;
   return reachesOut(context, held)
     ? withRole('or', { text, risk: REACHING_RISK })
@@ -134,7 +141,7 @@ export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
   const text =
     error.kind === 'not-found'
       ? `Create ${typeOfResource(context, error)?.kind ?? error.resource} ${error.name} again, which the controller needs, unless it belongs in this namespace: a terminating namespace accepts no new objects`
-      : `Resolve what is reported; ${actorText(actor)} then removes the finalizer`;
+      : `Resolve the reported error; ${actorText(actor)} then removes the finalizer`;
   return [fixRemedy(text)];
 }
 
@@ -258,7 +265,7 @@ export function escapeRemedies(held: Held): Remedy[] {
     withRole('or', {
       text: `Let ${productName(known) ?? 'its controller'} delete only ${text}`,
       command: kubectl('patch', ...target, '--type=merge', '-p', patch),
-      risk: withoutPeriod(leaves),
+      risk: lowerFirst(withoutPeriod(leaves)),
     }),
   ];
 }
@@ -315,7 +322,7 @@ function leakText(context: Context, held: Held): string {
     return 'if what its controller no longer finds is the external resource, nothing is leaked';
   }
   const known = knownFinalizer(held)?.leakIfRemoved;
-  if (known !== undefined) return withoutPeriod(known);
+  if (known !== undefined) return lowerFirst(withoutPeriod(known));
   return isSetByHand(held)
     ? 'whoever set it may have meant to keep the object'
     : 'external resources that its controller would have deleted may be leaked; the cluster does not show which';
@@ -325,7 +332,7 @@ function leakText(context: Context, held: Held): string {
 export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const known = knownFinalizer(held);
   if (known === undefined) return [];
-  const owner = productName(known)?.replace(/,.*/, '') ?? 'the usual controller of this finalizer';
+  const owner = (productName(known) ?? known.owner).replace(/[,;(].*/, '').trim();
   const { remedy, withoutOwner, prevention = '' } = known;
   // What a running controller needs helps nobody where it is missing, unless a provider may run it.
   const isIdle = remedy === '' || (isMissing && !isOftenProviderManaged(held));

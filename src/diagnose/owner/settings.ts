@@ -87,17 +87,15 @@ export function restrictionOf(
     watches?.includes(name) === false ||
     others !== undefined ||
     !selectors.every((argument) => mayMatch(NAMESPACES, argument, labels));
-  const watched = watches && `it watches only ${listNames(watches)}`;
-  const setting = others ?? watched ?? selectors.join(' ');
-  if (type.namespaced && isElsewhere)
-    return `its settings restrict it to other namespaces: ${setting}`;
+  const setting = others ?? (watches && listNames(watches)) ?? selectors.join(' ');
+  if (type.namespaced && isElsewhere) return `it watches only other namespaces: ${setting}`;
   const isLeftOut = (by: (argument: string, object: ObjectFacts) => boolean): boolean =>
     objects.length > 0 &&
     objects.every((object) => selectors.some((argument) => by(argument, object)));
   if (isLeftOut((argument, object) => !mayMatch(OBJECTS, argument, object.labels)))
-    return `its settings select objects by other labels: ${setting}`;
+    return `it selects objects by other labels: ${setting}`;
   if (isLeftOut((argument, object) => isOfOtherClass(context, argument, object)))
-    return `its settings are for another class than the object names: ${setting}`;
+    return `it is for another class than the object names: ${setting}`;
   return undefined;
 }
 

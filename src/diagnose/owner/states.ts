@@ -195,7 +195,10 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
   const quote = said && shortQuote(said);
   const why = quote ?? (denied && 'they are refused');
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-  const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods; "kubectl rollout restart" tries at once`;
+  const again = restartRemedies(context, actor, '').map(
+    ({ command }) => `; "${command}" tries at once`,
+  );
+  const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods${again}`;
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
     says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${why ? `: ${why}` : ''}`,
@@ -254,7 +257,9 @@ function fails(owner: Signs): Found | undefined {
   const quote = isTold && !lost ? shortQuote(first.error.text) : undefined;
   // A text that quotes no answer of the API server need not be about a request.
   const isUnclassified = first?.error.kind === 'other';
-  const by = first?.source.startsWith('the log of ') ? 'its log' : first?.source;
+  // The lines of its log are quoted as evidence of all states.
+  const others = refusals.filter(({ source }) => !source.startsWith('the log of '));
+  const by = others[0] === first ? first?.source : 'its log';
   const reason = isTold
     ? `${isUnclassified ? `${by} says` : 'its requests fail'}: ${quote}`
     : first
@@ -277,7 +282,7 @@ function fails(owner: Signs): Found | undefined {
     ],
     quote,
     evidence: [
-      ...refusals.slice(0, 10).map((one) => `${one.source}: ${one.error.text}`),
+      ...others.slice(0, 10).map((one) => `${one.source}: ${one.error.text}`),
       ...(mayChange ? [] : [lack]),
     ],
     scope: lost ? 'namespace' : common.scope,
@@ -320,7 +325,7 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   const restart = isLed ? [] : restartRemedies(context, actor, again);
   const lead = `Let ${who} become the leader, or end the process that holds the Lease`;
   return {
-    says: `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} is held by ${holder}`,
+    says: `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} ${isLed ? `is held by ${holder}` : `was last renewed at ${renewTime}`}`,
     remedies: [
       ...log,
       showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
@@ -351,7 +356,7 @@ function doubtsOf(owner: Signs): Doubt[] {
     statusWriters.some(({ time = '' }) => Date.parse(time) > Date.parse(since)),
   );
   const isSilent = lines.length === 0 && !isWorkedOn;
-  const right = lostDoubt(context, `its right by ${because[0]}`, 'likely');
+  const right = lostDoubt(context, `its permission here (${because[0]})`, 'likely');
   const names = [type.kind.toLowerCase(), type.resource];
   // A controller that wrote the status handles the object, whatever its settings say.
   const isOpen = isAhead && objects.every(({ statusWriters }) => statusWriters.length === 0);
@@ -381,7 +386,7 @@ function doubtsOf(owner: Signs): Doubt[] {
     crash &&
       `it has restarted ${crash.restarts} times, the last time after a crash at ${crash.crashedAt}`,
     node && `it has no ready pod on node ${node}, which ${what} names`,
-    pause && `its controller may ignore ${nameOf(pause.object)}: ${pause.by}`,
+    pause && `it may ignore ${nameOf(pause.object)}: ${pause.by}`,
   ].flatMap((says) => (says ? [{ says, certainty: 'unknown' as const }] : []));
   return [
     ...(isAhead && isLocal ? [right] : []),
