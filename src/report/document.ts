@@ -121,7 +121,7 @@ function causeList({ causes, causeCount, whyTitle }: View, detail: Detail): Bloc
   const most = Math.min(MAX_LISTED, detail.causes + 2);
   const items = causes.slice(0, most).map(({ listed }) => ({ words: listed }));
   return [
-    line(bold(`${whyTitle}: ${counted(causeCount, 'cause')}`)),
+    line(`${bold(`${whyTitle}.`)} There are ${counted(causeCount, 'cause')}:`),
     { kind: 'list', title: '', items, left: causeCount - items.length, isOrdered: true },
   ];
 }
@@ -236,8 +236,8 @@ function removalOf({ kind, name }: LeftBehind): Action[] {
 
 function basisLine({ objectsWithFinalizers, owners }: NonNullable<NamespaceView['basis']>): Block {
   const who = owners.length === 0 ? '' : `; their controllers: ${listExact(owners, 3)}`;
-  const rests = `${counted(objectsWithFinalizers, 'object')} with finalizers${who}`;
-  return line(`This forecast rests on ${rests}.`);
+  const objects = counted(objectsWithFinalizers, 'object');
+  return line(`This forecast rests on ${objects} with finalizers${who}.`);
 }
 
 /** Raw data, which few readers need. */

@@ -250,8 +250,9 @@ function rowsOf(diagnosis: Diagnosis, scene: Scene): Item[] {
   const seen = new Set([NAMESPACE_NODE]);
   const wordsOf = (to: string, waits: Finding | undefined): Words => {
     const finding = byId.get(to);
-    const label = finding ? linkWords(finding, scene.home, waits) : 'the namespace';
-    if (finding === undefined || seen.has(to)) return `${label} (see above)`;
+    if (finding === undefined) return 'this waits for the namespace in turn';
+    const label = linkWords(finding, scene.home, waits);
+    if (seen.has(to)) return `${label} (see above)`;
     const root = diagnosis.rootCauses.includes(to) ? `${bold('Root cause:')} ` : '';
     const isSelf = needsNoSubject(finding, waits) || isAboutHome(finding, scene.home);
     if (isSelf) return `${root}${continuationWords(finding, scene)}`;

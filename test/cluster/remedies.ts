@@ -169,7 +169,7 @@ function reachable(namespace: ReportNamespace, from: readonly string[]): Set<str
 /** Frees one object. */
 const ONE_OF_MANY = /, the first of \d+/;
 const isRefusedForNow = ({ remedy: { text } }: Printed): boolean =>
-  /; as of now .* refuses that as well$/.test(text);
+  /; .* still refuses that too$/.test(text);
 
 /**
  * Duties first. An alternative stands for the duties of all that waits for the same cause; those of

@@ -294,7 +294,7 @@ const ROWS: Record<string, Row> = {
       listed(now, 'clusterRoleBindings').push(binding(name, [account(first.namespace, 'relay')]));
     },
     is: 'owner-unknown',
-    says: /one of: .*relay \(running\).*memcached-controller-manager \(gone\)/,
+    says: /one of: .*relay \(running\).*manager \(gone\)[\s\S]*If it ran as .*: install it/,
   },
   'a copy of the operator in another namespace that has its role by a RoleBinding there': {
     ...{ in: GONE, change: copyBoundTo('memcached-manager-role') },
@@ -662,7 +662,7 @@ const ROWS: Record<string, Row> = {
 test.each(Object.entries(ROWS))('%s', (_, { in: recording, change, spelled, is, says, never }) => {
   const { owners } = told(recording, change, spelled);
   expect(owners).toHaveLength(1);
-  const [{ code, certainty, finalizer, subject, message, evidence }] = owners as [
+  const [{ code, certainty, finalizer, subject, message, evidence, remedies }] = owners as [
     (typeof owners)[0],
   ];
   const [, pattern] = /^\/(.*)\/$/.exec(is) ?? [];
@@ -670,7 +670,7 @@ test.each(Object.entries(ROWS))('%s', (_, { in: recording, change, spelled, is, 
   const [isCode, isMore = ''] = is.split(' ');
   if (pattern !== undefined) expect(who).toMatch(new RegExp(pattern));
   else expect([code, who.includes(` ${isMore}`)], who).toEqual([isCode, true]);
-  const text = `${subject.name} ${message}\n${finalizer}\n${evidence.join('\n')}`;
+  const text = `${subject.name} ${message}\n${finalizer}\n${evidence.join('\n')}\n${remedies[0]?.text}`;
   if (says !== undefined) expect(text).toMatch(says);
   if (never !== undefined) expect(JSON.stringify(owners)).not.toContain(never);
 });

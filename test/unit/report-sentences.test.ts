@@ -115,6 +115,7 @@ test.each([
 
 test.each([
   [HELD, /^may hang: it is not known whether a controller removes finalizer a\/b$/],
+  [{ ...HELD, code: 'owner-failing', subject: OPERATOR }, /whether Deployment \S+ removes /],
   [
     { code: 'pod-node-unavailable', subject: subject('Node', 'n1'), message: 'is not ready' },
     /^may hang: Node n1 is not ready$/,

@@ -50,6 +50,7 @@ const SEARCHED =
 const MAX_SUSPECTS = 5;
 /** A cause has at most 30 words; evidence has all suspects. */
 const MAX_LISTED = 2;
+const MAX_STEPS = 3;
 
 /** Returns the finding that no controller was found: about the deleted workload, else the CRD, else the object itself. */
 export function missingOwner(
@@ -67,9 +68,7 @@ export function missingOwner(
   const isEnding = isEndingNamespace(context, place);
   const who = account && (isHere ? account.name : accountText(account));
   const trace =
-    traceOf(owner) ??
-    belonging(held) ??
-    'no workload but general tools may change objects of its type';
+    traceOf(held, owner) ?? 'no workload but general tools may change objects of its type';
   const nobody =
     who && isHere
       ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
@@ -132,15 +131,14 @@ export function unknownOwner(
   const ruledOut = excluded
     .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
-  const withState = (one: Suspect): string =>
-    `${suspectText(one)} (${stateOf(context, held, one).state})`;
+  const withState = (one: Suspect) => `${suspectText(one)} (${stateOf(context, held, one).state})`;
   // Who is gone and left a clue that decides explains more than those that may act.
   const gone = owner === undefined ? [] : [owner];
   const all = [...new Set([...gone.filter(isDecided), ...suspects, ...gone, ...ruledOut])];
   const isHere = all.some(workloadExists) && !byHand;
   const listed = isHere ? all.map(withState) : [];
   const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
-  const trace = unreadEvidence(unread)[0] ?? traceOf(owner) ?? belonging(held);
+  const trace = unreadEvidence(unread)[0] ?? traceOf(held, owner);
   const why = byHand
     ? `a person set it, with "${writerOf(held)?.manager}"`
     : (trace && `${trace}${outside ? `; ${RUNS_OUTSIDE_TEXT}` : ''}`) || outside;
@@ -170,7 +168,6 @@ export function unknownOwner(
     : isAway
       ? [installRemedy(context, held, undefined, '')]
       : findRemedies(context, held, isHere ? all : []);
-  const isSecond = facing.length > 0;
   return {
     ...{ code: 'owner-unknown', subject, finalizer, quote },
     cause: suspects[0] ? undefined : known?.owner || specificFieldManager(held) || undefined,
@@ -191,53 +188,42 @@ export function unknownOwner(
     ownerLog,
     remedies: [
       ...facing,
-      ...find.map((one) => (isSecond && one.role === 'now' ? withRole('or', one) : one)),
+      ...find.map((one) => (facing[0] && one.role === 'now' ? withRole('or', one) : one)),
       ...knownRemedies(held),
       ...(byHand ? [] : removal),
     ],
   };
 }
 
-/** Returns what is left of a controller that is gone. */
-function traceOf({ account, program }: Partial<Suspect> = {}): string | undefined {
-  const who = account && accountText(account);
-  return program
-    ? `"${program}" set it, and nothing of that name runs here`
-    : who && `it most likely ran as ${who}, which no workload uses any more`;
-}
-
-function belonging(held: Held): string | undefined {
+/** Returns what is left of a controller that is gone, or its usual name. */
+function traceOf(held: Held, { account, program }: Partial<Suspect> = {}): string | undefined {
   const known = knownFinalizer(held);
+  const who = account && accountText(account);
+  if (program) return `"${program}" set it, and nothing of that name runs here`;
+  if (who) return `it most likely ran as ${who}, which no workload uses any more`;
   return known && `usually it is ${productName(known) ?? known.owner}`;
 }
 
-const MAX_STEPS = 3;
-
 /** Returns what lets each suspect act that is down or gone, and the logs of those that run, which would tell. */
 function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]): Remedy[] {
-  const what = nameOf(held.subject);
   const fixes = suspects.flatMap((one) => {
     const { fix } = stateOf(context, held, one);
     const who = suspectText(one);
     const text = `If it ${one.actor || one.program ? 'is' : 'ran as'} ${who}: ${lowerFirst(fix?.text.replace(who, 'it') ?? '')}`;
     return fix ? [withRole('now', { ...fix, text })] : [];
   });
-  const running = suspects
-    .flatMap(({ actor, against }) => (actor && !against && isAlive(actor) ? [actor] : []))
-    .slice(0, MAX_STEPS);
-  const looks = running.flatMap((actor) =>
-    logRemedies(context, actor).map(({ command = '' }) => ({
-      ...({ role: fixes.length > 0 ? 'look' : 'now' } as const),
-      text: `Find out whether ${actorText(actor)} removes ${held.finalizer}: look for ${what} in its log`,
+  const looks = suspects.flatMap((one) => {
+    const { actor, against } = one;
+    const text = `Find out whether ${suspectText(one)} removes ${held.finalizer}: look for ${nameOf(held.subject)} in its log`;
+    const logs = actor && !against && isAlive(actor) ? logRemedies(context, actor) : [];
+    return logs.map(({ command = '' }) => ({
+      ...withRole(fixes.length > 0 ? 'look' : 'now', { text }),
       command: command.replace(/50$/, `-1 | grep -F ${shellQuote(held.subject.name)}`),
-    })),
-  );
+    }));
+  });
   const find = `Find ${ownerName(held)}, here or outside of the cluster, and make sure that it runs; it then removes the finalizer`;
-  return [
-    ...fixes.slice(0, MAX_STEPS),
-    ...looks,
-    ...((fixes[0] ?? looks[0]) ? [] : [fixRemedy(find)]),
-  ];
+  const steps = [...fixes.slice(0, MAX_STEPS), ...looks.slice(0, MAX_STEPS)];
+  return steps.length > 0 ? steps : [fixRemedy(find)];
 }
 
 /** Returns the state of a suspect, and what would let it act. */
@@ -248,9 +234,8 @@ function stateOf(context: Context, held: Held, suspect: Suspect): { state: strin
   if (restriction)
     return fixed(restriction.slice(3), `change what leaves ${nameOf(held.subject)} out`);
   if (against === MAY_NOT_CHANGE) {
-    const right = `its right to change ${typeName(held.type)}`;
-    const how = '(restore its binding, or install it again)';
-    return fixed('may not change it', `give it back ${right} ${how}; ${then}`);
+    const right = `its right to change ${typeName(held.type)} (restore its binding, or install it again)`;
+    return fixed('may not change it', `give it back ${right}; ${then}`);
   }
   if (against) return { state: 'made by such an object' };
   if (actor === undefined || actor.isGone) return fixed('gone', `install it again; ${then}`);

@@ -299,9 +299,7 @@ export function suspectText({ actor, account, program }: Suspect): string {
 }
 
 /** What a clue says with it. */
-const IMPLIES: Record<string, ClueKind> = {
-  ...{ marks: 'permission', writer: 'namesake', catalogue: 'namesake' },
-};
+const IMPLIED: Record<string, ClueKind> = { marks: 'permission', decides: 'namesake' };
 
 export function evidenceFor(suspect: Suspect): string[] {
   const { actor, clues, rights } = suspect;
@@ -309,7 +307,7 @@ export function evidenceFor(suspect: Suspect): string[] {
   const isShown = clues.some(({ text }) => text.includes(because));
   return [
     ...clues
-      .filter(({ kind }) => !clues.some((one) => IMPLIES[one.kind] === kind))
+      .filter(({ kind }) => !clues.some((one) => IMPLIED[one.weight] === kind))
       .map(({ text }) => text),
     ...(isShown ? [] : [`RBAC: ${because}`]),
     ...(actor && !actor.isGone
@@ -322,22 +320,19 @@ export function evidenceFor(suspect: Suspect): string[] {
 const MAX_EXCLUDED = 5;
 
 export function exclusionEvidence(excluded: readonly Suspect[]): string[] {
-  return excluded
-    .slice(0, MAX_EXCLUDED)
-    .map(
-      (one) =>
-        `ruled out ${suspectText(one)}: ${one.against}. What points to it: ${one.clues[0]?.text}`,
-    );
+  const told = excluded.slice(0, MAX_EXCLUDED);
+  return told.map(
+    (one) => `ruled out ${suspectText(one)}: ${one.against}, although ${one.clues[0]?.text}`,
+  );
 }
 
 export function unreadEvidence(labels: readonly string[]): string[] {
   return labels.length === 0 ? [] : [`${listNames(labels, 3)} could not be read`];
 }
 
-/** The log of who may change everything names what others do. */
+/** The log of who may change everything names what others do. The evidence has the lines. */
 function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect) {
   if (actor === undefined || rights.change === 'everything') return undefined;
-  // The evidence quotes the lines.
   return logLinesNaming(context, held, actor).length > 0 ? '' : undefined;
 }
 

@@ -98,12 +98,8 @@ export function ownerName(held: Held, workload?: string): string {
   const { finalizer, type } = held;
   const known = knownFinalizer(held);
   const writer = specificFieldManager(held);
-  return (
-    (known && productName(known)) ||
-    workload ||
-    (writer && `"${writer}"`) ||
-    `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`
-  );
+  const called = (known && productName(known)) || workload || (writer && `"${writer}"`);
+  return called || `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`;
 }
 
 /** Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. */
@@ -230,9 +226,7 @@ export function removalRemedies(
     return [validityRemedy(object, invalid.text)];
   }
   const remove = object.finalizers.filter((one) => one === finalizer || siblings.includes(one));
-  const but = refusedBy
-    ? `; as of now ${refusedBy.kind} ${refusedBy.name} refuses that as well`
-    : '';
+  const but = refusedBy ? `; ${refusedBy.kind} ${refusedBy.name} still refuses that too` : '';
   const risk = leakText(context, held);
   const alike = isInside(context, object.namespace)
     ? groupsOf({ content }).filter(({ finalizers }) => finalizers.includes(finalizer))

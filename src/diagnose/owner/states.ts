@@ -255,9 +255,8 @@ function fails(owner: Signs): Found | undefined {
   // What refuses the request has a finding of its own, with the text and the remedy.
   const isTold = first && (causes.length === 0 || !isAdmissionError(first.error));
   const quote = isTold && !lost ? shortQuote(first.error.text) : undefined;
-  // A text that quotes no answer of the API server need not be about a request.
+  // A text that quotes no answer of the API server need not be about a request; the log is evidence of all states.
   const isUnclassified = first?.error.kind === 'other';
-  // The lines of its log are quoted as evidence of all states.
   const others = refusals.filter(({ source }) => !source.startsWith('the log of '));
   const by = others[0] === first ? first?.source : 'its log';
   const reason = isTold
