@@ -129,11 +129,11 @@ test.each(['a', '[', 'a ', '\n'])(
 
 test.each([
   ['widget.finalizers.platform.example.com', 'own'],
-  ['finalizers.widget.platform.example.com', 'own'],
+  ['finalizers.acme.platform.example.com', 'own'],
   ['gadget.finalizers.platform.example.com', 'foreign'],
   ['finalizer', 'none'],
 ])('of the group platform.example.com, the domain %s is %s', (finalizer, relation) => {
-  const type = { ...WIDGETS, group: 'platform.example.com' };
+  const type = { ...WIDGETS, kind: 'AcmeWidget', group: 'platform.example.com' };
   const context = contextOf(snapshot({ discovery: readOk({ types: [type], failedGroups: [] }) }));
   expect(finalizerDomain(context, { ...HELD, type, finalizer }).relation).toBe(relation);
 });

@@ -79,10 +79,9 @@ function isSetForAnother(held: Held, manager: string): boolean {
 
 /** Returns the field managers of the status. */
 export function statusManagers(held: Held): string[] {
-  const managers = held.objects.flatMap(({ statusWriters }) =>
-    statusWriters.map(({ manager }) => manager),
-  );
-  return [...new Set(managers)].filter((manager) => identifiesController(held, manager));
+  const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
+  const managers = new Set(writers.map(({ manager }) => manager));
+  return [...managers].filter((manager) => identifiesController(held, manager));
 }
 
 /**
@@ -104,8 +103,7 @@ function isOfNoDomain(held: Held): boolean {
   // `widgets.finalizer.name` and `finalizer.widget`, as in examples of Kubebuilder.
   const isDomain =
     /^(?!finalizers?\.[^.]*$).*\./.test(domain) && !/\bfinalizers?(?:\.name)?$/.test(domain);
-  const isBare = !isDomain && !isSetByHand(held);
-  return !isBuiltIn(held.type.group) && (isAnyones || isBare);
+  return !isBuiltIn(held.type.group) && (isAnyones || (!isDomain && !isSetByHand(held)));
 }
 
 export function knownFinalizer(held: Held): CatalogueEntry | undefined {
@@ -183,8 +181,8 @@ const COMMON_LABEL =
   /^(?:operator|controller|apps?|foreground|background)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
 
 /**
- * Reports whether a domain is the group, above it, or below it by a type of the group, or by a word with which its
- * kind begins (`kubeadm` of KubeadmControlPlane). `apps.` and `operator.` of one project are siblings.
+ * Reports whether a domain is the group, above it, or below it by a type of the group, or by words with which its kind
+ * begins or ends (`kubeadm` of KubeadmControlPlane). `apps.` and `operator.` of one project are siblings.
  */
 function isDomainOf(types: readonly ResourceType[], group: string, domain: string): boolean {
   const [project = '', root = ''] = [domain, group].map(withoutCommonLabels);
@@ -192,7 +190,8 @@ function isDomainOf(types: readonly ResourceType[], group: string, domain: strin
   const part = project.endsWith(`.${root}`) ? project.slice(0, -root.length - 1) : '';
   const isTypes = ({ kind, resource }: ResourceType): boolean =>
     part === resource ||
-    (kind.toLowerCase().startsWith(part) && !/^[a-z]/.test(kind.slice(part.length)));
+    (kind.toLowerCase().startsWith(part) && !/^[a-z]/.test(kind.slice(part.length))) ||
+    (kind.toLowerCase().endsWith(part) && /^[A-Z]/.test(kind.slice(-part.length)));
   return part !== '' && types.some((type) => type.group === group && isTypes(type));
 }
 
