@@ -1,6 +1,7 @@
 import { type JsonObject, parseObject, stringAt } from '../../base/json.ts';
 import { escapeForRegExp, shortQuote } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
+import { SIDECAR } from '../../model/facts/programs.ts';
 import { itemsIn, valueIn } from '../../model/read.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
@@ -15,9 +16,6 @@ import type { Held } from './held.ts';
 /** A line of a controller's log that names a held object; `at`: when the container wrote it, empty if unknown. */
 export type LogLine = ReturnType<typeof logLinesAbout>[number];
 
-/** Sidecars, which never reconcile. */
-const SIDECAR =
-  /^(?:kube-rbac-proxy|istio-proxy|linkerd-proxy|cloud-sql-proxy|liveness-?probe|node-driver-registrar|config-reloader)$/;
 const MAX_PODS = 2;
 const MAX_CONTAINERS = 3;
 

@@ -8,15 +8,21 @@ import {
   valueAt,
 } from '../../base/json.ts';
 
+/** Sidecars, which never reconcile. */
+export const SIDECAR =
+  /^(?:kube-rbac-proxy|istio-proxy|linkerd-proxy|cloud-sql-proxy|liveness-?probe|node-driver-registrar|config-reloader)$/;
+
 /** Returns what a pod or its template shows of the controller that it runs, and of how that was started. */
 export function templateFacts(template: Json | undefined, namespace: string, name: string) {
   const annotations = recordAt(template, 'metadata', 'annotations');
-  const containers = arrayAt(template, 'spec', 'containers').map((container) => ({
-    container,
-    programs: programsOf(container),
-    settings: settingsOf(container, annotations, namespace),
-  }));
-  // The arguments of a sidecar do not restrict the controller.
+  const containers = arrayAt(template, 'spec', 'containers')
+    .filter((container) => !SIDECAR.test(stringAt(container, 'name') ?? ''))
+    .map((container) => ({
+      container,
+      programs: programsOf(container),
+      settings: settingsOf(container, annotations, namespace),
+    }));
+  // The arguments of other containers do not restrict the controller.
   const main = containers.filter(
     ({ container, programs }) =>
       containers.length === 1 ||
@@ -37,12 +43,7 @@ export function templateFacts(template: Json | undefined, namespace: string, nam
     /** The only namespaces that it watches, by its arguments and environment; undefined: all. */
     watches: watches.length === 0 || watches.includes('*') ? undefined : uniqueIn(watches),
     /** Settings that look as if they select objects: a class, a label selector, a shard, namespaces that are left out. */
-    selectors: uniqueIn(
-      all
-        .filter((one) => mayExclude(one, namespace))
-        .map(({ text }) => text)
-        .sort(),
-    ),
+    selectors: uniqueIn(all.flatMap((one) => (mayExclude(one, namespace) ? one.text : [])).sort()),
     ...servedBy(template),
     /** Services that its settings address, as `NAME.NAMESPACE`. */
     addresses: uniqueIn(all.flatMap(({ value }) => serviceAddresses(value))),
