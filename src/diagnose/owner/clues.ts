@@ -537,7 +537,9 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
       : isTied() && !rights.worksElsewhere && writesStatus(held, writer));
   const by = isHook ? undefined : alikeIn(question).find((one) => one.actor === actor);
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
-  return known && isWorkloadOf(known, actor.name) ? known.owner : undefined;
+  // Many programs have a name of the catalogue's, as all providers of Crossplane: that for another product is none.
+  const isSibling = rights.worksElsewhere && !rights.reachesGroup && !rights.impersonates;
+  return known && !isSibling && isWorkloadOf(known, actor.name) ? known.owner : undefined;
 }
 
 /** Reports whether two domains share more than their end: `ory.hydra.sh` and `hydra.ory.sh`. */
@@ -547,9 +549,7 @@ function hasCommonLabel(one: string, other: string): boolean {
 }
 
 function writesStatus({ objects }: Held, writer: string): boolean {
-  return objects.some(({ statusWriters }) =>
-    statusWriters.some(({ manager }) => manager === writer),
-  );
+  return objects.flatMap((one) => one.statusWriters).some(({ manager }) => manager === writer);
 }
 
 /** A program writes under one name: the status tells where the writer of the finalizer is not known (`unknown`: no user agent, as of kube-rs). */
