@@ -44,7 +44,7 @@ export const INPUTS = {
   delete: choice(
     [...YES_OR_NO, 'ordered'],
     'false',
-    'Request the deletion first, then wait; ordered: first delete objects that need their controller',
+    'Request the deletion first, then wait (ordered first deletes objects that need their controller)',
   ),
   'order-timeout': text(
     '3m',
@@ -83,7 +83,7 @@ export const INPUTS = {
   'force-finalize': choice(
     ['off', 'plan', 'objects', 'namespace'],
     'off',
-    "What to force after the timeout; plan: only report; objects: remove allowed finalizers from blocking objects; namespace: then also the namespace's own",
+    "What to force after the timeout (plan only reports, objects removes allowed finalizers from blocking objects, namespace then also the namespace's own)",
   ),
   'force-namespaces': text(
     'LIST',
