@@ -84,7 +84,7 @@ const SAYS: Record<CallFailure, string> = {
 
 /** The fix, where "respond as the API server expects" says too little. */
 const FIXES: Partial<Record<CallFailure, string>> = {
-  certificate: 'have a certificate that a CA of the caBundle signed, or put its CA there',
+  certificate: 'have a certificate that a CA of the caBundle signed, or add its CA to the caBundle',
   'certificate-expired': 'have a certificate that is valid now',
   timeout:
     'answer in time, and let the API server reach it: a NetworkPolicy or a firewall may drop the connection',

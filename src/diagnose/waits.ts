@@ -193,7 +193,7 @@ export function namespacesAwaited(
       const text = `Examine Namespace ${name} in the same way, and resolve what holds it`;
       return {
         ...{ code: 'unexplained', subject },
-        message: 'is being deleted as well, and has to go first',
+        message: 'is being deleted as well, and has to be deleted first',
         evidence: [`deletionTimestamp ${deletionTimestamp}`],
         remedies: [withRole('now', { text }), showObjectRemedy(`See Namespace ${name}`, subject)],
       };

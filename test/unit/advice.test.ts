@@ -366,9 +366,9 @@ test('a text about work that the terminating namespace stops is nothing to resol
 });
 
 test.each([
-  ['example.com', 'about UPDATE of widgets.example.com'],
-  ['networking.istio.io', 'about another request of it'],
-])('a webhook for objects of %s that a text names is asked %s', (group, about) => {
+  ['example.com', 'blocks UPDATE of widgets.example.com'],
+  ['networking.istio.io', 'blocks another request of the controller'],
+])('a webhook for objects of %s that a text names %s', (group, about) => {
   const { root } = told('put-back', (now) => {
     const rules = [{ apiGroups: [group], apiVersions: ['*'], operations: ['*'], resources: ['*'] }];
     now.cluster.mutatingWebhooks = readOk([]);

@@ -130,7 +130,7 @@ function unreachableWebhook(
     service: webhook === undefined ? service : webhook.service,
     failure: cause,
     says: (server) =>
-      `cannot ask ${server}, about ${request}${quote === undefined ? '' : `: ${quote}`}`,
+      `blocks ${request}: it calls ${server}${quote === undefined ? '' : `: ${quote}`}`,
     evidence: [
       text,
       ...(webhook ? [`${what}: failurePolicy ${webhook.failurePolicy} of webhook ${name}`] : []),

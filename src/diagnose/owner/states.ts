@@ -247,7 +247,12 @@ function fails(owner: Signs): Found | undefined {
       // It may quote the refusal of a request about something else than the held object.
       const guard = guardOf(context, one, request);
       const isOther = guard && isAsked(guard, request) === false;
-      return refusalResult(context, one, request, isOther ? 'another request of it' : undefined);
+      return refusalResult(
+        context,
+        one,
+        request,
+        isOther ? 'another request of the controller' : undefined,
+      );
     });
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
