@@ -45,13 +45,14 @@ function worldOf(line: string, isForecast = false) {
     spec = {},
     status = {},
     written,
+    by: manager = 'operator',
     finalizer = CLEANUP,
     of,
   } = JSON.parse(text);
   const type = of === undefined ? WIDGETS : typeOf('batch', 'jobs', of);
   const deletion = isForecast ? {} : { deletionTimestamp: DELETED_AT };
   const metadata = { name: 'db', namespace: DEMO, annotations, ...deletion };
-  const statusWriters = written === undefined ? [] : [{ manager: 'operator', time: written }];
+  const statusWriters = written === undefined ? [] : [{ manager, time: written }];
   const given = { finalizers: [finalizer], generation: 2, annotations, statusWriters };
   const object = objectFacts(type, 'db', given);
   const detail = objectDetail({ metadata, spec, status });

@@ -39,7 +39,7 @@ export function isGeneralTool({ name, namespace, programs }: Actor): boolean {
 export const NODE_COMPONENTS = /^(?:kubelet|.*scheduler)$/;
 
 /** Names under which controllers of kube-controller-manager report (kubernetes pkg/controller, NewRecorder). */
-export const KUBERNETES_CONTROLLERS =
+const KUBERNETES_CONTROLLERS =
   /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
 
 /**

@@ -12,7 +12,7 @@ import { ABOUT_REMOVAL, LAST_WORDS_MS } from '../detail.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
 import type { Held } from './held.ts';
 import { currentLogLines } from './logs.ts';
-import { KUBERNETES_CONTROLLERS, matchesReporter, NODE_COMPONENTS } from './names.ts';
+import { isKubernetesComponent, matchesReporter, NODE_COMPONENTS } from './names.ts';
 
 // What is said about held objects: by whom, when, and how bad it is. One list, newest first; all exports are filters of it.
 
@@ -161,15 +161,16 @@ function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
 }
 
 function isOfAnother(context: Context, { component, instance }: EventFacts, owner?: Actor) {
-  if (NODE_COMPONENTS.test(component)) return true;
   const isOf = (actor: Actor): boolean => matchesReporter(actor, component, instance);
-  if (owner === undefined || isOf(owner)) return false;
-  return KUBERNETES_CONTROLLERS.test(component) || actorsOf(context).some(isOf);
+  if (owner === undefined || isOf(owner)) return NODE_COMPONENTS.test(component);
+  return isKubernetesComponent(component) || actorsOf(context).some(isOf);
 }
 
 function statusOf(context: Context, object: ObjectFacts): Statement[] {
   const detail = detailOf(context, object);
-  if (detail === undefined) return [];
+  // What only Kubernetes itself writes tells of the work of a Pod or Job, and not of the removal of a finalizer.
+  const writers = object.statusWriters.map(({ manager }) => manager);
+  if (!detail || (writers.length > 0 && writers.every(isKubernetesComponent))) return [];
   const of = `of ${object.kind} ${object.name}`;
   const isFailure = (text: string, isStated: boolean, about = text): boolean =>
     (isStated || isFailureText(text)) &&
