@@ -32,6 +32,8 @@ const all =
   (now) => {
     for (const change of changes) change(now);
   };
+const bindAdmin: Change = (now) =>
+  listed(now, 'clusterRoleBindings').push(binding('cluster-admin', [account('team-b', 'admin')]));
 /** S3, in which one operator is scaled to zero, beside others that differ in this from it. */
 const beside =
   (...others: Partial<WorkloadFacts>[]): Change =>
@@ -71,6 +73,7 @@ const feed =
       listed(now, 'clusterRoleBindings').push(binding(one, [account('team-b', name)]));
     now.places['team-b'] = { roleBindings: readOk([]) };
   };
+const ADMIN = all(feed(KOPF, OTHERS, { name: 'admin' }), bindAdmin);
 const rightless: Change = (now) => {
   now.places['team-b'] = { roles: readOk([]), roleBindings: readOk([]) };
 };
@@ -184,9 +187,8 @@ const ROWS: Record<string, Row> = {
     ...{ is: 'owner-scaled-to-zero', says: /^widget-operator / },
   },
   'two installations of which one reconciles another namespace': {
-    in: 'S3',
+    ...{ in: 'S3', is: 'owner-scaled-to-zero' },
     change: beside({ name: 'widget-operator-green', watches: ['b'], selectors: ['--shard=1'] }),
-    is: 'owner-scaled-to-zero',
     says: /ruled out Deployment \S+widget-operator-green: it watches only other namespaces: /,
   },
   'two installations with different classes, and one for another namespace': {
@@ -271,15 +273,14 @@ const ROWS: Record<string, Row> = {
     ...{ is: '/owner-/', never: 'does not exist' },
   },
   'Crossplane, which may change what its providers manage, and a provider of something else': {
-    in: 'everyday-crossplane-asleep',
+    ...{ in: 'everyday-crossplane-asleep', is: 'owner-missing' },
     change: (now) => {
       for (const { name, rules } of listed(now, 'clusterRoles'))
         if (/provider-aws-s3/.test(name)) rules[0]?.apiGroups.splice(0, 1, 'ec2.aws.m.upbound.io');
     },
-    is: 'owner-missing',
   },
   'another with the marks, beside the rights that an uninstalled controller left': {
-    in: RIGHTS_LEFT,
+    ...{ in: RIGHTS_LEFT, is: 'owner-unknown' },
     change: (now) => {
       const [first] = listed(now, 'deployments') as [WorkloadFacts];
       const { name } = named(listed(now, 'clusterRoles'), 'memcached-manager-role');
@@ -287,7 +288,6 @@ const ROWS: Record<string, Row> = {
       listed(now, 'deployments').push({ ...first, ...own });
       listed(now, 'clusterRoleBindings').push(binding(name, [account(first.namespace, 'relay')]));
     },
-    is: 'owner-unknown',
     says: /one of: .*relay \(running\).*manager \(gone\)[\s\S]*If it ran as .*: install it/,
   },
   'a copy of the operator in another namespace that has its role by a RoleBinding there': {
@@ -312,20 +312,18 @@ const ROWS: Record<string, Row> = {
     ...{ is: 'owner-missing', says: /ran as ServiceAccount memcached-system/ },
   },
   'a team of people that may change all types of the group': {
-    in: GONE,
+    ...{ in: GONE, is: 'owner-missing' },
     change: (now) => {
       listed(now, 'clusterRoles').push(role('team', [rule(CACHE, ['*'], '*')]));
       listed(now, 'clusterRoleBindings').push(binding('team', [{ kind: 'Group', name: 'team' }]));
     },
-    is: 'owner-missing',
   },
   'somebody outside that may change the type by name': {
-    in: GONE,
+    ...{ in: GONE, is: 'owner-unknown' },
     change: (now) => {
       listed(now, 'clusterRoles').push(role('far', [rule(CACHE, ['memcacheds'], '*')]));
       listed(now, 'clusterRoleBindings').push(binding('far', [{ kind: 'User', name: 'far' }]));
     },
-    is: 'owner-unknown',
   },
   'who may change the objects as anybody with the role edit': {
     ...{ in: GONE, change: all(feed({ name: 'bot' }, undefined, { bound: ['edit'] }), aggregated) },
@@ -335,9 +333,8 @@ const ROWS: Record<string, Row> = {
     ...{ in: GONE, change: feed(MANAGER, undefined, { bound: [] }), is: 'owner-missing' },
   },
   'the same, called as the type': {
-    in: GONE,
+    ...{ in: GONE, is: 'owner-unknown' },
     change: feed(MANAGER, undefined, { name: 'memcached-operator', bound: [] }),
-    is: 'owner-unknown',
   },
   'another product with the name of the writer, and a binding without a role': {
     ...{ in: GONE, spelled: writtenBy('db-operator'), is: 'owner-unknown' },
@@ -348,7 +345,7 @@ const ROWS: Record<string, Row> = {
     change: feed(MANAGER, OTHERS, { name: 'db-operator', bound: ['db', 'db-operator-role'] }),
   },
   'a runner of CI whose right to the type was deleted with the namespace': {
-    in: GONE,
+    ...{ in: GONE, is: 'owner-missing' },
     change: (now) => {
       const { name: namespace } = now.namespace;
       const runner = { name: 'runner', image: 'ghcr.io/actions/actions-runner:2' };
@@ -360,12 +357,10 @@ const ROWS: Record<string, Row> = {
         ...{ roles: readOk([deploy]), roleBindings: readOk([bound]) },
       };
     },
-    is: 'owner-missing',
   },
   'a second installation without a right': {
-    in: 'S3',
+    ...{ in: 'S3', is: 'owner-scaled-to-zero likely' },
     change: beside({ name: 'second', account: 'lost', programs: ['widget-operator'] }),
-    is: 'owner-scaled-to-zero likely',
   },
   'a program that reads, with the image of the writer': {
     ...{ in: GONE, spelled: writtenBy('memcached'), change: feed(OPERATORS_IMAGE, READER) },
@@ -376,31 +371,27 @@ const ROWS: Record<string, Row> = {
     is: 'owner-unknown unknown',
   },
   'another program of kopf that changes another type': {
-    in: KOPF_GONE,
+    ...{ in: KOPF_GONE, is: 'owner-missing' },
     change: feed(KOPF, [
       rule(PREVIEWS, ['previewapps'], ...READ),
       rule(PREVIEWS, ['quotas'], 'patch'),
     ]),
-    is: 'owner-missing',
   },
   'another program of kopf that changes the status': {
-    in: KOPF_GONE,
+    ...{ in: KOPF_GONE, is: 'owner-failing' },
     change: feed(KOPF, [
       rule(PREVIEWS, ['previewapps'], ...READ),
       rule(PREVIEWS, ['previewapps/status'], 'patch'),
     ]),
-    is: 'owner-failing',
   },
   'another program of kopf that may only change Leases, and a role that waits for an account': {
     ...{ in: KOPF_GONE, change: copier('leases', true), is: 'owner-failing' },
   },
   'an operator of kopf for another product that may change everything': {
-    ...{ in: KOPF_GONE, is: 'owner-unknown' },
-    change: all(feed(KOPF, OTHERS, { name: 'db-operator' }), (now) =>
-      listed(now, 'clusterRoleBindings').push(
-        binding('cluster-admin', [account('team-b', 'db-operator')]),
-      ),
-    ),
+    ...{ in: KOPF_GONE, change: ADMIN, is: 'owner-unknown' },
+  },
+  'the same, beside a product whose controllers have names of their own': {
+    ...{ in: 'everyday-crossplane-uninstalled', change: ADMIN, is: 'owner-missing' },
   },
   'another program of kopf that works with Secrets, and a role that waits for an account': {
     ...{ in: KOPF_GONE, change: copier('secrets', true), is: 'owner-unknown' },
@@ -409,16 +400,15 @@ const ROWS: Record<string, Row> = {
     ...{ in: KOPF_GONE, change: copier('leases', false), is: 'owner-failing tools/copier' },
   },
   'who reads the type and is called an operator, where nobody else may change it': {
-    in: GONE,
+    ...{ in: GONE, is: 'owner-failing team-b/feed-operator' },
     change: feed(MANAGER, READER, { name: 'feed-operator' }),
-    is: 'owner-failing team-b/feed-operator',
   },
   'an application called manager that has no right to anything': {
     ...{ in: GONE, change: all(feed(MANAGER, undefined, { bound: [] }), rightless) },
     is: 'owner-missing',
   },
   'a Lease that the framework of the finalizer wrote, held by a pod of an unnamed program': {
-    in: 'everyday-helm-operator-refused',
+    ...{ in: 'everyday-helm-operator-refused', is: 'owner-failing' },
     change: (now) => {
       const isIts = ({ name }: { name: string }): boolean => /manager-role/.test(name);
       drop(listed(now, 'clusterRoles'), isIts);
@@ -426,17 +416,15 @@ const ROWS: Record<string, Row> = {
       const home = now.places['nginx-operator-system'];
       Object.assign(home ?? {}, { roles: readOk([]), roleBindings: readOk([]) });
     },
-    is: 'owner-failing',
   },
   'a workload that an object of the type has made is listed as that, and gets no right': {
-    in: GONE,
+    ...{ in: GONE, is: 'owner-unknown' },
     change: (now) => {
       const [{ apiVersion, kind, name, uid }] = heldIn(now) as [ReturnType<typeof heldIn>[0]];
       const ownerReferences = [{ apiVersion, kind, name, uid, controller: true }];
       const made = deployment('cache', 'memcached-db', MANAGER, { ownerReferences });
       listed(now, 'deployments').push(made);
     },
-    is: 'owner-unknown',
     says: /Deployment cache\/memcached-db \(made by such an object\)/,
     never: 'give it back its right',
   },
@@ -447,7 +435,7 @@ const ROWS: Record<string, Row> = {
     ...{ in: `${KUBEBUILDER}-silent`, change: partsOf('controller'), is: 'owner-running' },
   },
   'the webhook of a well-known product, which is left alone': {
-    in: 'everyday-external-secrets-refused',
+    ...{ in: 'everyday-external-secrets-refused', is: '/owner-(?:unknown|missing) /' },
     change: (now) => {
       const operator = named(listed(now, 'deployments'), 'external-secrets');
       Object.assign(operator, { name: 'external-secrets-webhook', uid: 'webhook' });
@@ -455,14 +443,12 @@ const ROWS: Record<string, Row> = {
       for (const read of [...pods, now.cluster.pods, now.cluster.replicaSets])
         if (read?.ok) drop(read.value as unknown[], () => true);
     },
-    is: '/owner-(?:unknown|missing) /',
   },
   'a console beside an operator that has lost its right': {
-    in: `${KUBEBUILDER}-rights-lost`,
+    ...{ in: `${KUBEBUILDER}-rights-lost`, is: 'owner-failing memcached-system' },
     change: feed({ name: 'console' }, [rule(CACHE, ['memcacheds'], ...READ, 'update')], {
       ...{ name: 'console', bound: ['console'] },
     }),
-    is: 'owner-failing memcached-system',
   },
   'a controller that is called a webhook, and writes under its name': {
     ...{ in: 'everyday-client-go-asleep', is: 'owner-scaled-to-zero' },
@@ -482,7 +468,7 @@ const ROWS: Record<string, Row> = {
     ...{ is: 'owner-unknown' },
   },
   'an application with the first name of a role that is left of the operator': {
-    in: GONE,
+    ...{ in: GONE, is: '/owner-(?:unknown|missing) /' },
     change: (now) => {
       const silent = readRecordedLook(`${KUBEBUILDER}-silent`).now;
       listed(now, 'clusterRoles').push(
@@ -491,7 +477,6 @@ const ROWS: Record<string, Row> = {
       listed(now, 'deployments').push(deployment('apps', 'memcached-frontend', { name: 'web' }));
       now.places['apps'] = { roles: readOk([]), roleBindings: readOk([]) };
     },
-    is: '/owner-(?:unknown|missing) /',
   },
   'an application with a part of the name of a role that is left of the operator': {
     in: GONE,

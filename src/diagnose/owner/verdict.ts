@@ -258,7 +258,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   const home = best?.account?.namespace;
   const wasHere = isInside(context, home);
   // Beside a well-known product, or one that is gone, somebody's permission for everything says nothing.
-  const isProduct = known !== undefined && known.workload.length > 0 && !known.anyController;
+  const isProduct = known !== undefined && known.workload.length > 0;
   const named = able.filter(
     ({ actor, rights }) =>
       rights.change === 'named' ||
