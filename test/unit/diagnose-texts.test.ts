@@ -32,13 +32,20 @@ const saying =
   };
 
 /** The operator runs, and its object says this since the deletion. */
-const failing = (text: string): Finding => findingIn(SAYS, 'owner-failing', saying(text));
+const failing = (text: string): Finding =>
+  findingIn(SAYS, 'owner-failing', (now) => {
+    const read = Object.values(now.details ?? {}).find(({ ok }) => ok);
+    const named = { field: 'spec.login', kind: 'Secret', name: 'token' };
+    if (read?.ok) read.value?.references.push(named);
+    saying(text)(now);
+  });
 const advice = ({ remedies }: Finding): string => remedies.map(({ text }) => text).join('\n');
 const HOPELESS = /can never succeed/;
 
 test.each([
   ['secrets "login" not found in namespace HERE', true],
   ['secrets "login" not found in namespace elsewhere', false],
+  ['secrets "token" not found', true],
   // The held object itself.
   ['widgets.example.com "db" not found in namespace HERE', false],
   ['credential "HERE/login" was not found', true],

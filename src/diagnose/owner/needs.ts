@@ -220,8 +220,8 @@ const ABSENT =
 /** Recognizes an object of this namespace that an error calls missing: a held object names it, or the text says where. */
 function absentHere(context: Context, held: Held, error: ContentError): string | undefined {
   const { name: here } = context.now.namespace;
-  if (error.kind === 'not-found') return namedAbsent(context, held, error);
-  if (error.kind !== 'other' && error.kind !== 'unavailable') return undefined;
+  const named = error.kind === 'not-found' ? namedAbsent(context, held, error) : undefined;
+  if (named || !['not-found', 'other', 'unavailable'].includes(error.kind)) return named;
   const [address] = serviceAddresses(error.text).filter((one) => one.endsWith(`.${here}`));
   if (address && isEmpty(context, { group: '', resource: 'services' }))
     return `Service ${address.split('.')[0]}`;
@@ -230,7 +230,7 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
   const absent = new RegExp(`${place}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`);
   const [, name] = absent.exec(error.text) ?? [];
   if (name && held.objects.every((one) => one.name !== name)) return `${here}/${name}`;
-  if (error.kind !== 'other' || !ABSENT.test(error.text)) return undefined;
+  if (error.kind === 'unavailable' || !ABSENT.test(error.text)) return undefined;
   const isGone = (one: Named): boolean =>
     isInside(context, one.namespace) &&
     !findNamedObject(context, one) &&
