@@ -38,13 +38,10 @@ export function isAboutHome({ finalizer, subject }: Finding, home: string): bool
   return finalizer === undefined && subject.kind === 'Namespace' && subject.name === home;
 }
 
-/** The end of "x waits for …". A finalizer of the namespace, or an unknown owner, has the waiting object as its subject. */
+/** The end of "x waits for …". An unknown owner has the waiting object as its subject. */
 export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
   const { code, certainty, finalizer } = finding;
   if (isAboutHome(finding, home)) return titleWords(finding, home);
-  if (finalizer !== undefined && code.startsWith('namespace-')) {
-    return `finalizer ${literal(finalizer)}`;
-  }
   if (finalizer !== undefined && needsNoSubject(finding, waits)) {
     return `the controller of finalizer ${literal(finalizer)}`;
   }

@@ -104,13 +104,18 @@ describe('the sentences of a chain', () => {
   });
 });
 
-test.each([
-  { code: 'admission-denied' as const, told: 'Deployment ops/operator (most likely)' },
+test.each<[string, Partial<Link> & Pick<Link, 'code'>]>([
+  ['Deployment ops/operator (most likely)', { code: 'admission-denied', certainty: 'likely' }],
   // The message about an owner has this word.
-  { code: 'owner-failing' as const, told: 'Deployment ops/operator' },
-])('a link to a likely $code is $told', ({ code, told }) => {
-  const likely = finding({ code, subject: OPERATOR, message: 'is', certainty: 'likely' });
-  expect(toPlain(linkWords(likely, HOME, undefined))).toBe(told);
+  ['Deployment ops/operator', { code: 'owner-failing', certainty: 'likely' }],
+  // It is held by the finalizer, which is not held itself.
+  [
+    `Namespace ${HOME}`,
+    { ...HELD, code: 'namespace-finalizer', subject: subject('Namespace', HOME) },
+  ],
+])('a link is %s: %j', (told, link) => {
+  const linked = finding({ subject: OPERATOR, message: 'is', ...link });
+  expect(toPlain(linkWords(linked, HOME, undefined))).toBe(told);
 });
 
 test.each([
