@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve, sep } from 'node:path';
 import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { loadAll } from 'js-yaml';
@@ -192,9 +192,15 @@ function podAccess({ root = '' }: Search): Access {
   return { source: "the pod's service account", context: 'in-cluster', server, cluster, user };
 }
 
-/** A kubeconfig may name the surrounding cluster by the address of a gateway: it does not show whether both are the same. */
-export function ownNamespace({ env, root = '' }: Search): string | undefined {
-  const file = join(root, SERVICE_ACCOUNT, 'namespace');
-  if (!env['KUBERNETES_SERVICE_HOST'] || !existsSync(file)) return undefined;
-  return readFileSync(file, 'utf8').trim() || undefined;
+/**
+ * Of the pod, if this is one: without a mounted token its search list for DNS names tells (kubelet, pkg/kubelet/network/dns). A
+ * kubeconfig may name the surrounding cluster by the address of a gateway: it does not show whether both are the same.
+ */
+export function ownNamespace({ root = '' }: Search): string | undefined {
+  const read = (path: string): string => {
+    const file = readRegularFile(join(root, path));
+    return 'bytes' in file ? file.bytes.toString() : '';
+  };
+  const [, searched] = /^search\s+([a-z0-9-]+)\.svc\./m.exec(read('/etc/resolv.conf')) ?? [];
+  return read(join(SERVICE_ACCOUNT, 'namespace')).trim() || searched;
 }

@@ -246,14 +246,17 @@ test('the server of a cluster is an https URL, or one of this machine', () =>
     }
   }));
 
-test.each([true, false])(
-  'the namespace in which the gate runs is known only in a pod, whatever the kubeconfig names: %s',
-  async (isInPod) => {
-    const env = pod();
-    const { target } = await connected({
-      kubeconfig: write('k', simple('a')),
-      env: isInPod ? env : {},
-    });
-    expect(target.ownNamespace).toBe(isInPod ? 'runners' : undefined);
-  },
-);
+test.each([
+  [`${SERVICE_ACCOUNT}/namespace`, 'runners\n', 'runners'],
+  // A pod without a mounted token.
+  [
+    'etc/resolv.conf',
+    'nameserver 10.96.0.10\nsearch ci.svc.cluster.local svc.cluster.local\n',
+    'ci',
+  ],
+  ['etc/resolv.conf', 'search svc.example.com example.com\n', undefined],
+])('the namespace in which the gate runs, by %s: %j', async (file, content, namespace) => {
+  write(file, content);
+  const { target } = await connected({ kubeconfig: write('k', simple('a')) });
+  expect(target.ownNamespace).toBe(namespace);
+});
