@@ -4,7 +4,7 @@ import { type OrderStep, orderEntry, orderOf } from '../forecast/order.ts';
 import { collectItems } from '../kubernetes/api.ts';
 import { collectionPath, deleteRequest, objectPath } from '../kubernetes/paths.ts';
 import { apiVersionOf, objectFacts, typeName } from '../model/facts/metadata.ts';
-import { ADMISSION } from '../model/read.ts';
+import { lacksPermission } from '../model/read.ts';
 import type { Deletion } from '../model/result.ts';
 import type { ObjectFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
@@ -125,11 +125,16 @@ async function requestDeletion(one: Ordered, { type, object }: Listed): Promise<
   const { api, log, signal } = one.run;
   if (signal.aborted) return false;
   const { kind } = type;
-  const { name, uid } = object;
+  const { name, uid, managers = [] } = object;
   const answered = (result: string) =>
     one.deletions.set(uid, { apiVersion: apiVersionOf(type), kind, name, uid, result });
-  // The log has the deletion before it is sent, because the run may end before the answer arrives.
-  log.line(`${one.target.name}: deleting ${kind} ${name} (UID ${uid})`);
+  // The log has the deletion before it is first sent, because the run may end before the answer arrives.
+  if (!one.deletions.has(uid)) {
+    const by = managers[0] ? `, by manager ${managers[0]}` : '';
+    if (one.deletions.values().some((other) => other.kind === kind && other.name === name))
+      note(one, `${kind} ${name} was created again after its deletion${by}`);
+    log.line(`${one.target.name}: deleting ${kind} ${name} (UID ${uid})`);
+  }
   answered('deletion requested, without an answer');
   const options = { preconditions: { uid }, propagationPolicy: 'Background' };
   const path = objectPath(type, one.target.name, name);
@@ -138,11 +143,9 @@ async function requestDeletion(one: Ordered, { type, object }: Listed): Promise<
   if (sent.ok) answered('deletion requested');
   else if (isDeletedOrReplaced(sent.failure)) answered('deleted');
   else if (!signal.aborted) {
-    const { kind: failure, message } = sent.failure;
-    answered(message);
-    note(one, `${kind} ${name} cannot be deleted: ${message}`);
-    // A webhook may accept a second request; a missing permission does not change.
-    return failure === 'forbidden' && !ADMISSION.test(message);
+    answered(sent.failure.message);
+    note(one, `${kind} ${name} cannot be deleted: ${sent.failure.message}`);
+    return lacksPermission(sent.failure);
   }
   return false;
 }

@@ -38,6 +38,11 @@ export interface ReadFailure {
 export const ADMISSION =
   /failed calling webhook |admission webhook .* (?:denied the request|attempted to modify)|olicy '.*' denied request|forbidden: expression '/s;
 
+/** Recognizes a refusal by the authorizer, which repeating the request does not change. */
+export function lacksPermission({ kind, message }: ReadFailure): boolean {
+  return kind === 'forbidden' && !ADMISSION.test(message);
+}
+
 export const readOk = <T>(value: T): Read<T> => ({ ok: true, value });
 export const readFailed = <F extends ReadFailure>(failure: F) => ({ ok: false as const, failure });
 

@@ -253,6 +253,18 @@ describe('ordered deletion', () => {
     expect(pins(cluster.mutations).map(({ uid }) => uid)).toEqual(['w-0', `uid-of-${DEMO}`]);
   });
 
+  test('says who creates an object again, and announces the deletion of each once', async () => {
+    const { clock, cluster, lines, runOne } = withOperator();
+    const managedFields = [{ manager: 'argocd-controller' }];
+    const again = { name: 'w-0', uid: 'again', finalizers: ['example.com/cleanup'], managedFields };
+    clock.at(3_000, () => cluster.object(WIDGETS, DEMO, 'w-0', again));
+    cluster.answers.set(WIDGET, readFailed(BROKEN));
+    await runOne(ORDERED);
+    const said = 'Widget w-0 was created again after its deletion, by manager argocd-controller';
+    expect(lines.filter((line) => line.includes('created again'))).toEqual([`${DEMO}: ${said}`]);
+    expect(lines.filter((line) => line.includes(': deleting Widget'))).toHaveLength(2);
+  });
+
   test.each([
     { failure: FORBIDDEN, words: FORBIDDEN.message },
     { failure: BROKEN, words: /dry run of its own deletion was not accepted: 500/ },
