@@ -2,7 +2,7 @@ import { serverTimestamp, type TimelineEntry } from '../base/time.ts';
 import { typeName } from '../model/facts/metadata.ts';
 import type { NotInspected } from '../model/finding.ts';
 import type { Outcome } from '../model/outcome.ts';
-import type { Read } from '../model/read.ts';
+import { lacksPermission, type Read } from '../model/read.ts';
 import type { ForceRecord } from '../model/result.ts';
 import type { NamespaceFacts } from '../model/snapshot.ts';
 import { inParallel } from '../observe/collections.ts';
@@ -151,15 +151,13 @@ interface Done {
 async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
   const { target, finalizer, leaves } = action;
   const listed = await readTargets(run, action);
-  const tried = run.tried.get(action);
-  if (!listed.ok) {
-    if (tried === undefined) note(run, target, `not done: ${listed.failure.message}`, finalizer);
-    run.tried.set(action, tried ?? new Set());
-    return false;
-  }
-  const todo = listed.value.filter(({ uid }) => !tried?.has(uid));
+  const tried = run.tried.get(action) ?? new Set();
+  if (!listed.ok && !run.tried.has(action))
+    note(run, target, `not done: ${listed.failure.message}`, finalizer);
+  const todo = listed.ok ? listed.value.filter(({ uid }) => !tried.has(uid)) : [];
+  if (!listed.ok || todo.length > 0) run.tried.set(action, tried);
   if (todo.length === 0) return false;
-  run.tried.set(action, new Set([...(tried ?? []), ...todo.map(({ uid }) => uid)]));
+  for (const { uid } of todo) tried.add(uid);
   const done = await inParallel(todo, (object) => write(run, action, object));
   const hasChanged = done.some(({ reached }) => reached);
   const again = hasChanged ? await readTargets(run, action) : listed;
@@ -172,9 +170,11 @@ async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
     const writer = now.writers.find((one) => one.finalizer === finalizer)?.manager;
     return `${result}, and added again by ${writer ? `manager ${writer}` : 'an unknown manager'}`;
   };
-  for (const [result, group] of Map.groupBy(done, resultOf)) {
+  // An answer names its object, and says the same of all others.
+  const keyOf = (one: Done): string => resultOf(one).replaceAll(`"${one.name}"`, '');
+  for (const group of Map.groupBy(done, keyOf).values()) {
     const names = group.map(({ name }) => name);
-    note(run, manyTarget(typeName(action.type), names), result, finalizer);
+    note(run, manyTarget(typeName(action.type), names), resultOf(group[0] as Done), finalizer);
   }
   return hasChanged;
 }
@@ -183,8 +183,9 @@ async function perform(run: ForceRun, action: ForceAction): Promise<boolean> {
 const UNCLEAR = /^(?:server-error|timeout|network|unreadable|aborted)$/;
 
 /**
- * Sends one write, and once more if it fails. After any answer but success the object is read again: proxies repeat
- * requests, and servers answer 409 after a success, so a change that is there after a request counts as made by it.
+ * Sends one write, and once more if it fails, unless a permission is missing. After any answer but success the object is
+ * read again: proxies repeat requests, and servers answer 409 after a success, so a change that is there after a request
+ * counts as made by it.
  */
 async function write(run: ForceRun, action: ForceAction, first: Target): Promise<Done> {
   const { api, clock, log, signal } = run;
@@ -210,13 +211,14 @@ async function write(run: ForceRun, action: ForceAction, first: Target): Promise
     run.hasWritten ||= UNCLEAR.test(kind);
     if (kind === 'aborted')
       return notDone('interrupted while it was being sent: it may have been done');
-    await clock.sleep(PAUSE_MS, signal);
+    const isFinal = tries > 1 || lacksPermission(sent.failure);
+    if (!isFinal) await clock.sleep(PAUSE_MS, signal);
     const listed = await readTargets(run, action, name);
     if (!listed.ok) return notDone(`${message}; ${listed.failure.message}`);
     const now = listed.value.find((one) => one.uid === uid);
     if (now === undefined)
       return reached(`${done}; perhaps by another client, since the answer was: ${message}`);
-    if (tries > 1) return notDone(`${message} (tried twice)`);
+    if (isFinal) return notDone(tries > 1 ? `${message} (tried twice)` : message);
     object = now;
   }
 }

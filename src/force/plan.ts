@@ -54,12 +54,10 @@ export function planForce(input: PlanInput): ForcePlan {
   const plan = { policy, namespace: { name, uid: startUid } };
   const all = [...finalizerCandidates(input), ...podCandidates(input), ...ownCandidates(input)];
   const reasons = refusalsOf(snapshot.namespace, plan, ownNamespace);
+  const rule = 'is a pattern, which allows nothing: write each finalizer out in full';
   const patterns = policy.finalizers
     .filter((entry) => entry.includes('*'))
-    .map(
-      (one) =>
-        `${one} in force-finalizers is a pattern, which allows nothing: write each finalizer out in full`,
-    );
+    .map((one) => `${one} in force-finalizers ${rule}`);
   const target = namespaceTarget(name);
   const refused = [
     ...[...reasons, ...patterns].map((reason) => ({ target, reason })),
@@ -72,7 +70,7 @@ export function planForce(input: PlanInput): ForcePlan {
   };
 }
 
-export function isOnNamespace({ step }: ForceAction): boolean {
+export function isOnNamespace({ step }: Pick<ForceAction, 'step'>): boolean {
   return step === 'namespace-finalizer' || step === 'namespace-spec-finalizer';
 }
 
@@ -106,31 +104,22 @@ export function refusalsOf(
   const { label, namespaces } = policy;
   const why = protectedBecause(name, ownNamespace);
   const matching = namespaces.filter((pattern) => matchesGlob(pattern, name));
-  const isForAll = label === undefined && matching.every((pattern) => /^\**$/.test(pattern));
-  const rules: [applies: boolean, reason: string][] = [
-    [why !== undefined, `it is protected: ${why}; no input overrides that`],
-    [
-      uid !== namespace.uid || uid === '',
+  const isForAll = !label && matching.length > 0 && matching.every((one) => /^\**$/.test(one));
+  const rules = [
+    why !== undefined && `it is protected: ${why}; no input overrides that`,
+    (uid !== namespace.uid || uid === '') &&
       `it is not the namespace this run began with: its UID was ${namespace.uid} and is ${uid || 'unknown'}`,
-    ],
-    [
-      deletionTimestamp === undefined || phase !== 'Terminating',
+    (deletionTimestamp === undefined || phase !== 'Terminating') &&
       'its deletion was not requested: only a Terminating namespace is forced',
-    ],
-    [
-      matching.length === 0,
+    matching.length === 0 &&
       `force-namespaces (${listNames(namespaces) || 'empty'}) does not match its name; name the namespaces that may be forced, for example preview-*`,
-    ],
-    [
-      matching.length > 0 && isForAll,
+    isForAll &&
       'force-namespaces matches it only with *, which allows every namespace; name a part of the name (preview-*), or set force-label as well',
-    ],
-    [
-      label !== undefined && labels[label.key] !== label.value,
-      `force-label asks for ${label?.key}=${label?.value}, and in the namespace it is ${labels[label?.key ?? ''] ?? 'not set'}`,
-    ],
+    label !== undefined &&
+      labels[label.key] !== label.value &&
+      `force-label asks for ${label.key}=${label.value}, and in the namespace it is ${labels[label.key] ?? 'not set'}`,
   ];
-  return rules.filter(([applies]) => applies).map(([, reason]) => reason);
+  return rules.filter((reason) => reason !== false);
 }
 
 /** One action per type and finalizer. Objects that are queued behind others (`guarded`) are freed when they terminate. */
@@ -173,7 +162,7 @@ function knownAbout({ diagnosis }: PlanInput, finalizer: string): string {
   const said = causes.map(({ continuation, subject: { kind, namespace, name }, message }) => {
     return continuation ?? [kind, [namespace, name].filter(Boolean).join('/'), message].join(' ');
   });
-  return listNames(said, 2) || 'the diagnosis found no reason';
+  return listNames([...new Set(said)], 2) || 'the diagnosis found no reason';
 }
 
 /** Only a person's decision removes a finalizer: its name, written out in full. */
@@ -230,11 +219,10 @@ function ownCandidates(input: PlanInput): Candidate[] {
   const { name, finalizers, specFinalizers } = snapshot.namespace;
   const isNamed = policy.finalizers.includes(KUBERNETES_FINALIZER);
   const entry = (finalizer: string, step: ForceAction['step']): Candidate => {
-    const type = NAMESPACE_TYPE;
-    const own = { step, finalizer, node: '', type, target: namespaceTarget(name) };
+    const own = { step, finalizer, node: '', type: NAMESPACE_TYPE, target: namespaceTarget(name) };
     if (isLastEntry(own)) return own;
     const known = knownAbout(input, finalizer);
-    const leaves = lookUpFinalizer(finalizer, type)?.leakIfRemoved;
+    const leaves = lookUpFinalizer(finalizer, NAMESPACE_TYPE)?.leakIfRemoved;
     const reason =
       policy.mode === 'objects'
         ? `${finalizer} belongs to the namespace itself: only force-finalize: namespace removes it`
@@ -279,9 +267,8 @@ export function renderPlan({ actions, policy, namespace, refused }: ForcePlan): 
 /** For a report: all that mode `plan` says, and that of another mode before its first write. */
 export function recordPlan({ policy, actions, refused }: ForcePlan): ForceRecord {
   const { mode, orphans } = policy;
-  const rows = actions.map((action) => {
-    const { target, finalizer } = action;
-    const isIf = orphans === 'refuse' && isOnNamespace(action) ? ' if nothing is left in it' : '';
+  const rows = actions.map(({ target, finalizer, step }) => {
+    const isIf = orphans === 'refuse' && isOnNamespace({ step }) ? ' if nothing is left in it' : '';
     return { target, finalizer, result: mode === 'plan' ? `would be done${isIf}` : 'planned' };
   });
   return { mode, actions: rows, orphans: [], refused };

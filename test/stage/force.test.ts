@@ -216,28 +216,20 @@ describe('objects', () => {
     );
   });
 
-  test('the label that permits it, removed in the moment of the write, prevents it', async () => {
+  test.each([
+    ['takes away the label that permits it', 'ephemeral', {}, ' 422', 'force-label asks for'],
+    ['changes its status', 'example.com/ephemeral', undefined, '', ': removed'],
+  ])('another client that %s in the moment of the write', async (_, key, labels, answer, words) => {
     const situation = new Situation();
     const { cluster } = situation;
-    const finalizers = ['own.example.com/x'];
-    cluster.namespace(DEMO, { metadata: { finalizers, labels: { ephemeral: 'true' } } });
-    cluster.beforeWrite = () => cluster.namespace(DEMO, { metadata: { finalizers } });
-    const given = { 'force-finalize': 'namespace', 'force-finalizers': finalizers.join() };
-    const { one } = await force(situation, { ...given, 'force-label': 'ephemeral=true' });
-    expect(cluster.writes).toEqual([`PATCH ${NAMESPACE} 422`]);
-    expect(results(one).join()).toContain('force-label asks for ephemeral=true');
-  });
-
-  test('another write to the namespace in that moment, as of its status, does not', async () => {
-    const situation = new Situation();
-    const { cluster } = situation;
-    const finalizers = ['own.example.com/x'];
-    const metadata = { finalizers, labels: { 'example.com/ephemeral': 'true' } };
+    const metadata = { finalizers: ['own.example.com/x'], labels: { [key]: 'true' } };
     cluster.namespace(DEMO, { metadata });
-    cluster.beforeWrite = () => cluster.namespace(DEMO, { metadata });
-    const given = { 'force-finalize': 'namespace', 'force-finalizers': finalizers.join() };
-    await force(situation, { ...given, 'force-label': 'example.com/ephemeral=true' });
-    expect(cluster.writes[0]).toBe(`PATCH ${NAMESPACE}`);
+    cluster.beforeWrite = () =>
+      cluster.namespace(DEMO, { metadata: { ...metadata, ...(labels && { labels }) } });
+    const given = { 'force-finalize': 'namespace', 'force-finalizers': 'own.example.com/x' };
+    const { one } = await force(situation, { ...given, 'force-label': `${key}=true` });
+    expect(cluster.writes[0]).toBe(`PATCH ${NAMESPACE}${answer}`);
+    expect(results(one)[0]).toContain(words);
   });
 
   test('an owner that adds the finalizer again is named, and the removal is not repeated', async () => {
@@ -257,31 +249,19 @@ describe('objects', () => {
     expect(one.outcome).toBe('stuck');
   });
 
-  test.each<[string, ReadFailure]>([
-    [
-      'a webhook',
-      {
-        kind: 'forbidden',
-        status: 403,
-        message: '403 Forbidden: admission webhook "guard" denied the request: kept for ten years',
-      },
-    ],
-    [
-      'a policy',
-      {
-        kind: 'invalid',
-        status: 422,
-        message:
-          "422 Unprocessable Entity: widgets \"db\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'freeze' denied request: until monday",
-      },
-    ],
-  ])('a refusal by %s is tried once more, and quoted', async (_, failure) => {
-    const situation = held('db');
-    situation.cluster.answers.set(patchOf('db'), { ok: false, failure });
+  test.each<[string, string, ReadFailure['kind'], string]>([
+    ['a webhook', ' (tried twice)', 'forbidden', 'admission webhook "guard" denied the request: x'],
+    ['a policy', ' (tried twice)', 'invalid', "ValidatingAdmissionPolicy 'p' denied request: x"],
+    ['a missing permission', '', 'forbidden', 'User "ci" cannot patch resource "widgets"'],
+  ])('a refusal by %s is quoted once for all objects%s', async (_, end, kind, words) => {
+    const situation = held('db', 'web');
+    const messageOf = (name: string): string => `widgets "${name}" is forbidden: ${words}`;
+    for (const name of ['db', 'web'])
+      situation.cluster.answers.set(patchOf(name), readFailed({ kind, message: messageOf(name) }));
     const { one } = await force(situation);
-    expect(situation.cluster.writes).toHaveLength(2);
+    expect(situation.cluster.writes).toHaveLength(end === '' ? 2 : 4);
     expect(results(one)).toEqual([
-      `widgets.example.com/db ${FINALIZER}: not done: ${failure.message} (tried twice)`,
+      `2 objects of widgets.example.com (db, web) ${FINALIZER}: not done: ${messageOf('db')}${end}`,
     ]);
     expect(one.outcome).toBe('stuck');
   });
