@@ -88,7 +88,7 @@ export function remediesOf(cause: Cause, run: RunResult): Remedies[] {
 /** If no fix is known, actions that show more become "What to do". */
 function grouped(actions: readonly RoleAction[], isForecast: boolean): Remedies[] {
   const { now = [], or = [], look = [], next = [] } = Object.groupBy(actions, ({ role }) => role);
-  const duties = isForecast ? [...next, ...now] : now;
+  const duties = isForecast ? [...now, ...next] : now;
   const isBlind = duties.length === 0;
   const groups: [string, Action[]][] = [
     ['Fix', duties],

@@ -176,9 +176,9 @@ describe('remedies', () => {
     ],
     ['the only way out is what to do', titles([remedy('or', 'b')]), ['Fix: b']],
     [
-      'a forecast begins with what prevents it',
+      'a forecast ends with what prevents it: the controller has to be there first',
       titles(ALL, 'forecast'),
-      ['Fix: d, a', 'Alternative: b', 'Look closer: c'],
+      ['Fix: a, d', 'Alternative: b', 'Look closer: c'],
     ],
   ])('%s', (_, told, are) => {
     expect(told).toEqual(are);
