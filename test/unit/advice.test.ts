@@ -187,10 +187,14 @@ test('a forecast leaves a question open if nothing but the deletion can answer i
   expect(isOpenOnly({ notInspected: [open, { what: 'Secrets', reason: '403' }] })).toBe(false);
 });
 
-test('a crash is told with how it ended; an object that alone has a finalizer in its group is not called the first', () => {
+test('a crash is told with how it ended; an object that alone of its type has a finalizer is not called the first', () => {
   const { message } = rootOf('everyday-kubebuilder-v4-crashing', () => {});
   expect(message).toContain('CrashLoopBackOff, ended before: Error, exit code 1');
-  const { remedies } = rootOf('S4-queued', () => {});
+  const { remedies } = rootOf('S4-queued', (now) => {
+    const others = [typeOf('example.com', 'gadgets', 'Gadget'), typeOf('', 'secrets', 'Secret')];
+    const held = now.content.flatMap(({ read }) => (read.ok ? read.value.terminating : []));
+    now.content.push(...others.map((type) => contentOf(type, held)));
+  });
   const texts = remedies.map(({ text }) => text);
   expect(texts).toContain('Remove this one finalizer from Widget db');
 });

@@ -241,7 +241,7 @@ export function removalRemedies(
     return [withRole('or', { text: text + but, command: force, risk })];
   }
   const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
-  const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${object.kind} ${object.name}${total > 1 ? `, the first of ${total}` : ''}`;
+  const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${object.kind} ${object.name}${held.count > 1 ? `, the first of ${held.count}` : ''}`;
   const command = patchCommand(objectArgs(object, typeName(type)), removalPatch(object, remove));
   return [withRole('or', { text: `Remove ${what} from ${from}${but}`, command, risk })];
 }
