@@ -26,10 +26,11 @@ function forecastResult({ snapshot, diagnosis }: Examination, run: Run): Namespa
   const { namespace } = snapshot;
   const { name, deletionTimestamp } = namespace;
   const isGoing = deletionTimestamp !== undefined;
-  const outcome = forecastOf(diagnosis, isGoing);
-  const event = isGoing
+  const outcome = run.signal.aborted ? 'cancelled' : forecastOf(diagnosis, isGoing);
+  const now = isGoing
     ? `it has been terminating since ${deletionTimestamp}: this is what holds it now`
     : `if it were deleted now: ${outcome}`;
+  const event = run.signal.aborted ? 'the run was cancelled' : now;
   run.log.line(`${name}: ${event}`);
   return {
     ...resultOf({ name }, namespace, outcome, event, run),

@@ -50,7 +50,7 @@ export async function connectHost(options: HostApiOptions) {
         const of = { ...here, issue_number: issue, per_page: PAGE_SIZE, page };
         const all = (await issues.listComments(of)).data.map(toComment);
         for (const one of all) if (isWanted(one.body)) wanted.set(one.id, one);
-        if (all.length < PAGE_SIZE) return [...wanted.values()].sort((a, b) => a.id - b.id);
+        if (all.length !== PAGE_SIZE) return [...wanted.values()].sort((a, b) => a.id - b.id);
       }
     },
     createComment: async (issue: number, body: string) =>

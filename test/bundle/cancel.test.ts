@@ -52,12 +52,13 @@ const PHASES: readonly Phase[] = [
     inputs: { timeout: '5m' },
     outcome: 'cancelled',
   },
-  {
-    phase: 'reading lists for the diagnosis',
+  ...['false', 'true'].map((forecast) => ({
+    phase: `reading lists for the diagnosis, or a forecast: ${forecast}`,
     rules: [{ request: LISTS, fault: blackHole }],
+    inputs: { forecast },
     reached: asked(new RegExp(`namespaces/${NAME}/configmaps\\?`)),
-    outcome: 'cancelled',
-  },
+    outcome: 'cancelled' as const,
+  })),
   {
     phase: 'publishing to a GitHub that hangs',
     hangingGithub: true,
