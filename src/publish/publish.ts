@@ -19,8 +19,8 @@ import { hash, restriction, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /** GitHub discards a job summary above 1 MiB, and one just below it may disappear without an error. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
-/** For the comment: 25 s less one second for a pause of the client that may outlast the limit. */
-const PUBLISHING_MS = 24_000;
+/** For the comment: 25 s less one second for a pause of the client that may outlast the limit; less if the run was slow. */
+const PUBLISHING_MS = { most: 24_000, least: 10_000, afterTimeout: 59_000 };
 /** A cancelled run has to end within 7 s of the signal. */
 const CANCELLED_MS = 4_000;
 const MAX_TRIES = 3;
@@ -126,7 +126,7 @@ export class Publisher {
       section: (maxBytes: number) => renderSummary(ending, this.#context, maxBytes),
       linkTo: ({ run: id, attempt }: Entry) => runUrl(run, { id, attempt }),
     };
-    const limit = AbortSignal.timeout(cancelled.aborted ? CANCELLED_MS : PUBLISHING_MS);
+    const limit = AbortSignal.timeout(cancelled.aborted ? CANCELLED_MS : publishingMs(ending));
     const signal = cancelled.aborted ? limit : AbortSignal.any([cancelled, limit]);
     const { apiUrl, event } = run;
     let tried = 'find the pull request';
@@ -155,6 +155,13 @@ export class Publisher {
       }
     }
   }
+}
+
+/** The gate ends 60 s after its timeout at the latest, also if the network of cluster and host is gone. */
+export function publishingMs(ending: Ending): number {
+  const { most, least, afterTimeout } = PUBLISHING_MS;
+  const lateMs = 'run' in ending ? ending.run.elapsedMs - ending.run.timeoutMs : 0;
+  return Math.min(most, Math.max(least, afterTimeout - lateMs));
 }
 
 /**

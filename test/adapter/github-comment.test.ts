@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { publishingMs } from '../../src/publish/publish.ts';
 import { readComment } from '../../src/report/comment.ts';
-import { type Failure, viewOf } from '../../src/report/view.ts';
+import { type Failure, type View, viewOf } from '../../src/report/view.ts';
 import type { Github } from '../stub/github.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { type DeskOptions, desk, PULL_REQUEST, report } from '../stub/publishing.ts';
@@ -258,6 +259,14 @@ describe('a failure is one sentence, and never more', () => {
     const { said, commentUrl } = await report(github, RED, { cancelled: cancel.signal });
     expect(said).toEqual([]);
     expect(commentUrl).toBe('');
+  });
+
+  test.each([
+    [0, 24_000],
+    [45_000, 14_000],
+    [120_000, 10_000],
+  ])('a run that ends %s ms after its timeout publishes for at most %s ms', (late, most) => {
+    expect(publishingMs({ run: { elapsedMs: 5_000 + late, timeoutMs: 5_000 } } as View)).toBe(most);
   });
 
   test('a run that was cancelled still writes what it knows', async () => {
