@@ -222,8 +222,8 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
 function openQuestion({ diagnosis, name: home }: NamespaceResult, now: string): Words {
   const [first] = diagnosis ? findingsOf(diagnosis, diagnosis.rootCauses) : [];
   if (first === undefined) return 'not everything that it depends on is known';
-  const { code, finalizer, subject } = first;
-  const who = subjectWords(subject, home);
+  const { code, finalizer } = first;
+  const who = subjectWords(first.subject, home);
   return finalizer === undefined
     ? `${who} ${messageWords(first, { home, now })}`
     : `it is not known whether ${/^owner-(?!missing|unknown)/.test(code) ? who : 'a controller'} removes finalizer ${literal(finalizer)}`;

@@ -288,7 +288,7 @@ const ROWS: Record<string, Row> = {
       listed(now, 'deployments').push({ ...first, ...own });
       listed(now, 'clusterRoleBindings').push(binding(name, [account(first.namespace, 'relay')]));
     },
-    says: /one of: .*relay \(running\).*manager \(gone\)[\s\S]*If it ran as .*: install it/,
+    says: /one of: .*relay \(running\).*manager \(gone\)[\s\S]*Find out whether .*relay removes/,
   },
   'a copy of the operator in another namespace that has its role by a RoleBinding there': {
     ...{ in: GONE, change: copyBoundTo('memcached-manager-role') },

@@ -3,7 +3,7 @@ import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts';
-import { fixRemedy, startRemedies, withoutPeriod, withRole } from '../commands.ts';
+import { startRemedies, withoutPeriod, withRole } from '../commands.ts';
 import { type Context, fateText, isInside, willBeDeleted } from '../context.ts';
 import { definitionSubject, type RuleResult, subjectOf } from '../results.ts';
 import { departedGrant } from '../rights.ts';
@@ -18,14 +18,7 @@ import {
   unreadEvidence,
   workloadExists,
 } from './clues.ts';
-import {
-  type Held,
-  isProviderManaged,
-  isSetByHand,
-  knownFinalizer,
-  specificFieldManager,
-  writerOf,
-} from './held.ts';
+import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
 import { logLinesAbout, quotedLines } from './logs.ts';
 import { productName } from './names.ts';
 import {
@@ -33,7 +26,6 @@ import {
   knownRemedies,
   logRemedies,
   orderRemedies,
-  ownerName,
   removalAsFirstStep,
   resumeRemedy,
   sayingRemedy,
@@ -50,7 +42,6 @@ const SEARCHED =
 const MAX_SUSPECTS = 5;
 /** A cause has at most 30 words; evidence has all suspects. */
 const MAX_LISTED = 2;
-const MAX_STEPS = 3;
 
 /** Returns the finding that no controller was found: about the deleted workload, else the CRD, else the object itself. */
 export function missingOwner(
@@ -109,7 +100,7 @@ export function missingOwner(
       ...(isLost ? orderRemedies(context, held, workload ?? 'their controller') : []),
       ...(isForecast
         ? []
-        : [installRemedy(context, held, workload, where), ...knownRemedies(held, true)]),
+        : [installRemedy(context, held, workload, where), ...knownRemedies(context, held, true)]),
       ...(isForecast || isReaching ? [] : removal),
     ],
   };
@@ -139,13 +130,14 @@ export function unknownOwner(
   const listed = isHere ? all.map(withState) : [];
   const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
   const trace = unreadEvidence(unread)[0] ?? traceOf(held, owner);
-  const why = byHand
-    ? `a person set it, with "${writerOf(held)?.manager}"`
-    : (trace && `${trace}${outside ? `; ${RUNS_OUTSIDE_TEXT}` : ''}`) || outside;
+  const only = listed[0] && `the only candidate here is ${listed[0]}`;
+  const rest = only ?? (trace && outside ? RUNS_OUTSIDE_TEXT : outside) ?? [];
+  const byWhom = `a person set it, with "${writerOf(held)?.manager}"`;
+  const why = byHand ? byWhom : [trace ?? [], rest].flat().join('; ');
   const reason =
     listed.length > 1
       ? `its controller is one of: ${listNames(listed, MAX_LISTED)}`
-      : `its controller is not known${listed[0] ? `; the only candidate here is ${listed[0]}` : `: ${why ?? 'no clue points to a controller'}`}`;
+      : `its controller is not known: ${why || 'no clue points to a controller'}`;
   const [said] = [
     ...statusTexts(context, held),
     ...refusalsFor(context, held).map(({ error, source }) => ({ text: error.text, source })),
@@ -162,12 +154,9 @@ export function unknownOwner(
     ...(paused ? [resumeRemedy(held.type, paused.object, paused.by)] : []),
     ...(said ? [sayingRemedy(said.source)] : []),
   ];
-  const isAway = suspects.length === 0 && known !== undefined && isProviderManaged(known);
   const find = byHand
     ? removalAsFirstStep(removal)
-    : isAway
-      ? [installRemedy(context, held, undefined, '')]
-      : findRemedies(context, held, isHere ? all : []);
+    : findRemedies(context, held, isHere ? all : []);
   return {
     ...{ code: 'owner-unknown', subject, finalizer, quote },
     cause: suspects[0] ? undefined : known?.owner || specificFieldManager(held) || undefined,
@@ -189,7 +178,7 @@ export function unknownOwner(
     remedies: [
       ...facing,
       ...find.map((one) => (facing[0] && one.role === 'now' ? withRole('or', one) : one)),
-      ...knownRemedies(held),
+      ...knownRemedies(context, held),
       ...(byHand ? [] : removal),
     ],
   };
@@ -206,24 +195,27 @@ function traceOf(held: Held, { account, program }: Partial<Suspect> = {}): strin
 
 /** Returns what lets each suspect act that is down or gone, and the logs of those that run, which would tell. */
 function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]): Remedy[] {
+  // A permission alone is no reason to start with it; beside more, who is gone may have been replaced.
+  const isTied = suspects.some((one) => workloadExists(one) && isMoreThanAble(one));
   const fixes = suspects.flatMap((one) => {
-    const { fix } = stateOf(context, held, one);
+    const { fix } = isTied && !workloadExists(one) ? {} : stateOf(context, held, one);
     const who = suspectText(one);
     const text = `If it ${one.actor || one.program ? 'is' : 'ran as'} ${who}: ${lowerFirst(fix?.text.replace(who, 'it') ?? '')}`;
     return fix ? [withRole('now', { ...fix, text })] : [];
   });
+  const find = installRemedy(context, held);
+  if (knownFinalizer(held) && !isTied && !fixes[0]) fixes.push(find);
   const looks = suspects.flatMap((one) => {
     const { actor, against } = one;
     const text = `Find out whether ${suspectText(one)} removes ${held.finalizer}: look for ${nameOf(held.subject)} in its log`;
     const logs = actor && !against && isAlive(actor) ? logRemedies(context, actor) : [];
     return logs.map(({ command = '' }) => ({
-      ...withRole(fixes.length > 0 ? 'look' : 'now', { text }),
+      ...withRole(fixes[0] ? 'look' : 'now', { text }),
       command: command.replace(/50$/, `-1 | grep -F ${shellQuote(held.subject.name)}`),
     }));
   });
-  const find = `Find ${ownerName(held)}, here or outside of the cluster, and make sure that it runs; it then removes the finalizer`;
-  const steps = [...fixes.slice(0, MAX_STEPS), ...looks.slice(0, MAX_STEPS)];
-  return steps.length > 0 ? steps : [fixRemedy(find)];
+  const all = [...fixes, ...looks].slice(0, MAX_SUSPECTS);
+  return all.length > 0 ? all : [find];
 }
 
 /** Returns the state of a suspect, and what would let it act. */
@@ -238,7 +230,8 @@ function stateOf(context: Context, held: Held, suspect: Suspect): { state: strin
     return fixed('may not change it', `give it back ${right}; ${then}`);
   }
   if (against) return { state: 'made by such an object' };
-  if (actor === undefined || actor.isGone) return fixed('gone', `install it again; ${then}`);
+  if (actor === undefined || actor.isGone)
+    return isDecided(suspect) ? fixed('gone', `install it again; ${then}`) : { state: 'gone' };
   const state = stateText(context, actor);
   if (actor.wanted === 0) return { state, fix: startRemedies(context, actor, then)[0] };
   return isAlive(actor) ? { state } : fixed(state, `make it ready (${state}); ${then}`);

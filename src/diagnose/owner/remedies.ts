@@ -93,28 +93,24 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return fixRemedy(text, { command: patchCommand(target, [ended]), risk });
 }
 
-/** Returns the name of the product, else of a workload that was seen, else what the writer calls itself. */
-export function ownerName(held: Held, workload?: string): string {
+/**
+ * Returns the remedy to install the owner again, or without a place to find it: by the name of the product, of a workload
+ * that was seen, or what the writer calls itself.
+ */
+export function installRemedy(context: Context, held: Held, workload?: string, where?: string) {
   const { finalizer, type } = held;
   const known = knownFinalizer(held);
   const writer = specificFieldManager(held);
   const called = (known && productName(known)) || workload || (writer && `"${writer}"`);
-  return called || `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`;
-}
-
-/** Returns the remedy to install the owner again: a workload that was seen, or what is known of it by name. */
-export function installRemedy(
-  context: Context,
-  held: Held,
-  workload: string | undefined,
-  where: string,
-): Remedy {
-  const known = knownFinalizer(held);
-  const what = ownerName(held, workload);
+  const what = called || `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`;
+  const way =
+    where === undefined
+      ? `Find ${what}, here or outside of the cluster, and make sure that it runs`
+      : `Install ${what} again${where}`;
   const text =
     known && isProviderManaged(known)
-      ? `Ask the provider of the cluster why ${what} has not removed ${held.finalizer}; only the provider can install that controller`
-      : `Install ${what} again${where}; it then removes the finalizer`;
+      ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
+      : `${way}; it then removes the finalizer`;
   return reachesOut(context, held)
     ? withRole('or', { text, risk: REACHING_RISK })
     : fixRemedy(text);
@@ -323,7 +319,7 @@ function leakText(context: Context, held: Held): string {
 }
 
 /** Returns the catalogue's advice if no owner is established, for its usual owner; `isMissing`: where that is not installed. */
-export function knownRemedies(held: Held, isMissing = false): Remedy[] {
+export function knownRemedies({ now }: Context, held: Held, isMissing = false): Remedy[] {
   const known = knownFinalizer(held);
   if (known === undefined) return [];
   const owner = (productName(known) ?? known.owner).replace(/[,;(].*/, '').trim();
@@ -333,6 +329,7 @@ export function knownRemedies(held: Held, isMissing = false): Remedy[] {
   const usual = isIdle ? '' : `If the owner is ${owner}: ${lowerFirst(remedy)}`;
   return [
     withRole('or', { text: withoutPeriod((isMissing ? withoutOwner : undefined) ?? usual) }),
-    withRole('next', { text: withoutPeriod(prevention) }),
+    // Where a forecast finds nobody to act, no order of deletions helps.
+    withRole('next', { text: now.forecast ? '' : withoutPeriod(prevention) }),
   ].filter(({ text }) => text !== '');
 }

@@ -216,7 +216,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
     says: (server) =>
       `has objects that cannot be read or deleted: they need conversion by ${server}`,
     stop: {
-      text: `set the conversion of ${name} to None, without its webhook`,
+      text: `set the conversion of ${name} to None`,
       command: patchCommand(nameArgs('crd', name), [none]),
       risk: 'objects stored in another version are served as they were written: fields that were renamed or moved read as missing, and the next write of an object deletes them, in the whole cluster',
       losesData: true,
