@@ -158,7 +158,10 @@ export function rightsOf(
  */
 export function rolesLost({ now }: Context, { namespace = '' }: Account, unbound: string[]) {
   const home = now.places[namespace]?.roleBindings;
-  return home?.ok && !home.value.some(({ role }) => unbound.includes(role.name)) ? unbound : [];
+  // A Role may have the name of the ClusterRole beside it.
+  const isBound = ({ role: { kind, name } }: BindingFacts): boolean =>
+    kind === 'ClusterRole' && unbound.includes(name);
+  return home?.ok && !home.value.some(isBound) ? unbound : [];
 }
 
 /** Returns the ClusterRole that a binding of the account names and that does not exist. */
@@ -173,16 +176,18 @@ export function roleGone({ now: { cluster } }: Context, account: Account): strin
 }
 
 /**
- * Reports whether no rule is left that lets the account do anything but lead, also in its own namespace, where a copy of an
- * operator works. Where that was not read, nothing shows it.
+ * Reports whether no rule is left that lets the account do anything but lead, or, of one type, anything with it, also in its
+ * own namespace, where a copy of an operator works. Where that was not read, nothing shows it.
  */
-export function hasNoRight(context: Context, account: Account): boolean {
+export function hasNoRight(context: Context, account: Account, type?: ResourceType): boolean {
   const { roles, roleBindings } = context.now.places[account.namespace ?? ''] ?? {};
   if (!roles?.ok || !roleBindings?.ok) return false;
   const atHome = [...itemsIn(context.now.cluster.clusterRoles), ...roles.value];
   return [...grantsOf(context), ...joinGrants(atHome, roleBindings.value)]
     .filter((grant) => isFor(grant, account))
-    .every(({ rule }) => rule.resources.every((one) => LEADING.test(one)));
+    .every(({ rule }) =>
+      type ? !coversType(rule, type) : rule.resources.every((one) => LEADING.test(one)),
+    );
 }
 
 /** What a controller needs to lead, and to report that. */

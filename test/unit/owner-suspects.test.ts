@@ -485,7 +485,7 @@ const ROWS: Record<string, Row> = {
       listed(now, 'deployments').push(deployment('apps', 'big-cache', { name: 'web' }));
       now.places['apps'] = { roles: readOk([]), roleBindings: readOk([]) };
     },
-    is: 'owner-unknown',
+    is: 'owner-missing',
   },
   'a webhook with the account of the operator that is gone, of which the role is left': {
     in: `${KUBEBUILDER}-silent`,
@@ -597,6 +597,16 @@ const ROWS: Record<string, Row> = {
         ),
     ),
     is: '/owner-(?:unknown|missing) /',
+  },
+  "the controller of another company's type, which may change this one as well": {
+    ...{ in: GONE, is: 'owner-unknown' },
+    change: all(
+      ({ discovery }) =>
+        discovery.ok && discovery.value.types.push(typeOf('kueue.io', 'queues', 'Queue')),
+      feed(MANAGER, [...MARKS, rule('kueue.io', ['queues', 'queues/status'], '*')], {
+        name: 'kueue-controller-manager',
+      }),
+    ),
   },
   'a program of kopf for another product, with a binding to another role that is gone': {
     ...{ in: KOPF_GONE, is: 'owner-missing' },
@@ -743,26 +753,30 @@ describe('an operator of every day that has lost', () => {
     expect(ownerOf(name, withoutVerbs)).toBe(ownerOf(name));
   });
 
-  test.each(EVERYDAY.filter((name) => /cert-manager|crossplane|keda/.test(name)))(
+  const isCustom = ({ apiGroups }: { apiGroups: string[] }): boolean =>
+    apiGroups.some((group) => group.includes('.') && !group.endsWith('.k8s.io'));
+
+  test.each(EVERYDAY.filter((name) => /cert-manager|crossplane|keda|kubebuilder-v4/.test(name)))(
     'every binding, and may still read its Secrets, %s, is named by a role of its name',
     (name) => {
       const owner = ownerOf(name);
       const [, home = ''] = owner.split(/[ /]/);
       const unbound: Change = (now) => {
+        const isIts = ({ rules }: { rules: { apiGroups: string[] }[] }) => rules.some(isCustom);
+        const its = listed(now, 'clusterRoles')
+          .filter(isIts)
+          .map(({ name }) => name);
         drop(listed(now, 'clusterRoleBindings'), ({ subjects }) =>
           subjects.some(({ namespace }) => namespace === home),
         );
         const group = { kind: 'Group', name: `system:serviceaccounts:${home}` };
-        const own = role('own', [rule('', ['secrets'], '*')], {}, home);
-        const bound = binding('own', [group], { namespace: home }, 'Role');
-        now.places[home] = { roles: readOk([own]), roleBindings: readOk([bound]) };
+        const own = its.map((one) => role(one, [rule('', ['secrets'], '*')], {}, home));
+        const bound = its.map((one) => binding(one, [group], { namespace: home }, 'Role'));
+        now.places[home] = { roles: readOk(own), roleBindings: readOk(bound) };
       };
       expect(ownerOf(name, unbound)).toBe(owner);
     },
   );
-
-  const isCustom = ({ apiGroups }: { apiGroups: string[] }): boolean =>
-    apiGroups.some((group) => group.includes('.') && !group.endsWith('.k8s.io'));
 
   test.each(EVERYDAY.filter((name) => /kubebuilder|kopf/.test(name)))(
     'every binding, %s, is named where its namespace was read',

@@ -4,6 +4,7 @@ import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
+import { typesOf } from '../content.ts';
 import type { Context } from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
 import { remember } from '../remember.ts';
@@ -243,9 +244,10 @@ function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { 
   const { lost, rights } = suspect;
   if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
   if (departedGrant(context, account, type) !== undefined || hasClue(suspect, 'told')) return true;
-  const isLeft = rights.reachesGroup && (isDecided(suspect) || !isBuiltIn(type.group));
-  const isTied = isDecided(suspect) || hasClue(suspect, 'namesake');
-  return isTied && (isLeft || hasNoRight(context, account));
+  const isLeft = rights.reachesGroup && !isBuiltIn(type.group);
+  return isDecided(suspect)
+    ? rights.reachesGroup || hasNoRight(context, account, type)
+    : hasClue(suspect, 'namesake') && (isLeft || hasNoRight(context, account));
 }
 
 function mayChange({ rights }: Suspect): boolean {
@@ -338,7 +340,7 @@ function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect
 
 /** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
-const CONTROLLER = /\b(?:controller|manager|operator)\b/;
+export const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
 /**
  * Reports whether the workload has such a name, or a program that it runs, if it has or had a right to the type: a dashboard
@@ -377,12 +379,30 @@ function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) 
   const { context, domain, held } = question;
   const isMeant = domain.types.length > 0 && rights.change !== undefined && account !== undefined;
   if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return undefined;
+  if (actor && isPartner(question, actor)) return undefined;
   const all = domain.types.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
   return all.every((one) => one.isMarked)
     ? [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ')
     : undefined;
+}
+
+/**
+ * Reports whether the controller of another company's type may change this one as well, and is named after that one: Kueue
+ * suspends and starts RayJobs, Flagger routes by VirtualServices, and both have the marks on them.
+ */
+function isPartner({ context, domain, held }: OwnerQuestion, { account, name }: Actor): boolean {
+  const companyOf = (group: string): string => group.split('.').slice(-2).join('.');
+  return (
+    !isNamedAfterType(held, name) &&
+    typesOf(context).some(
+      (type) =>
+        containsName(name, type.group.split('.')[0] ?? '') &&
+        !domain.types.some(({ group }) => companyOf(group) === companyOf(type.group)) &&
+        rightsOf(context, account, type, []).isMarked,
+    )
+  );
 }
 
 /** Any workload may run as the account of a controller, its webhook as well: the name of one that acts as itself tells. */

@@ -7,6 +7,7 @@ import { eventsAbout } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
+  CONTROLLER,
   hasClue,
   isDecided,
   isKnownForAnother,
@@ -22,6 +23,7 @@ import {
   definitionNames,
   type Held,
   isControllerOfType,
+  isNamedAfterType,
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
@@ -86,7 +88,7 @@ const SHARE = /(?:class|shard|instance-?id|controller[-_]id)[\w-]*=/i;
 
 /** The four answers: who leads by the clues; several; nobody, so that it is missing; not known. */
 function judge(question: OwnerQuestion): Ownership {
-  const { context, held, known } = question;
+  const { context, domain, held, known } = question;
   const all = suspectsFor(question);
   const the: Case = {
     ...question,
@@ -137,7 +139,7 @@ function judge(question: OwnerQuestion): Ownership {
       : !isKnownForAnother(question, one) &&
         (best === undefined ||
           isMoreThanAble(one) ||
-          (one.rights.isMarked && isOfOneCompany(held))),
+          (one.rights.isMarked && domain.relation === 'foreign' && isOfOneCompany(held))),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
@@ -254,7 +256,7 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
  * permissions there.
  */
 function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
-  const { context, domain, excluded, known } = the;
+  const { actors, context, domain, excluded, held, known } = the;
   const home = best?.account?.namespace;
   const wasHere = isInside(context, home);
   // Beside a well-known product, or one that is gone, somebody's permission for everything says nothing.
@@ -264,9 +266,11 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
       rights.change === 'named' ||
       (!isProduct && (home === undefined || actor?.namespace === home)),
   );
-  const unbound = new Set(domain.types.flatMap((type) => unboundRoles(context, type)));
+  const unbound = actors.some(({ name }) => CONTROLLER.test(name) && isNamedAfterType(held, name))
+    ? new Set(domain.types.flatMap((type) => unboundRoles(context, type)))
+    : [];
   const ruledOut = excluded.filter(
-    (one) => workloadExists(one) && (isMoreThanAble(one) || one.rights.change === 'named'),
+    (one) => workloadExists(one) && (isMoreThanAble(one) || isAble(held, one)),
   );
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
