@@ -112,6 +112,6 @@ export function stepsOf({ name, order = [] }: NamespaceResult): Action[] {
     return { text, commands: new Set([command]) };
   });
   const but = order.some(({ isByHand }) => isByHand) ? ', except what you delete yourself' : '';
-  const then = `Then delete the namespace (${literal('delete: ordered')} does all of this${but})`;
+  const then = `Then delete the namespace (${literal('delete: ordered')} deletes in this order${but})`;
   return [...steps, { text: then, commands: new Set([`kubectl delete namespace ${name}`]) }];
 }
