@@ -41,7 +41,7 @@ test('no command deletes all objects of a type outside of the namespace', () => 
   expect(count).toBeGreaterThan(100);
 });
 
-test('what a controller may run with is deleted by name, and after the objects of that controller', () => {
+test('what a controller may run with is deleted by name, and after the objects of that controller, which made it', () => {
   const { now } = readRecordedForecast('S4');
   const [widgets] = now.content.filter(({ type }) => type.kind === 'Widget');
   const account = now.content.find(({ type }) => type.kind === 'ServiceAccount');
@@ -52,6 +52,7 @@ test('what a controller may run with is deleted by name, and after the objects o
   const held = group.examples.map((one) => ({
     ...one,
     ...{ apiVersion: 'v1', kind: 'ServiceAccount', name: 'runner', uid: 'runner' },
+    ownerReferences: [{ ...one, controller: true }],
   }));
   const guarded = [{ ...group, examples: held }];
   const read = readOk({ ...account.read.value, guarded, total: 1 });
@@ -63,6 +64,8 @@ test('what a controller may run with is deleted by name, and after the objects o
     `kubectl delete widgets.example.com --all -n ${name} --wait`,
     `kubectl delete serviceaccounts runner -n ${name} --wait`,
   ]);
+  const whole = `kubectl delete widgets.example.com --all -n ${name} --wait`;
+  expect(commandsFor(changed)).toEqual([whole, whole]);
 });
 
 test('a controller that deletes what it deployed elsewhere is not brought back as the fix', () => {

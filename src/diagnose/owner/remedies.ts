@@ -18,7 +18,7 @@ import {
   withoutPeriod,
   withRole,
 } from '../commands.ts';
-import { groupsOf } from '../content.ts';
+import { groupsOf, servedType } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import { type ContentError, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
@@ -183,11 +183,17 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
     // Its controller deletes it when what leads to it is deleted.
     return preventionRemedies(context, `delete what uses ${kind} ${name} ${end}`);
   }
+  // What an object of another type has made goes with it, and is made again before.
+  const [maker, ...rest] = held.objects.map((one) =>
+    one.ownerReferences.find((by) => by.controller),
+  );
+  const made = maker && rest.every(Boolean) ? servedType(context, maker) : undefined;
+  const of = made?.namespaced && !isBuiltIn(made.group) ? made : type;
   // The other objects of a built-in type, such as Secrets, may be what this clean-up needs.
   const { names, text } = namesOf(held);
-  const isWhole = !isBuiltIn(type.group);
-  const which = isWhole ? [typeName(type), '--all'] : nameArgs(typeName(type), ...names);
-  const what = isWhole ? `the ${kind} objects` : text;
+  const isWhole = !isBuiltIn(of.group);
+  const which = isWhole ? [typeName(of), '--all'] : nameArgs(typeName(of), ...names);
+  const what = isWhole ? `the ${of.kind} objects` : text;
   return preventionRemedies(context, `delete ${what}, and wait until that is done, ${end}`, {
     command: kubectl('delete', ...which, ...namespaceArgs(namespace), '--wait'),
     ...(reachesOut(context, held) && { risk: REACHING_RISK }),
