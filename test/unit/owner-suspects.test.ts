@@ -59,9 +59,20 @@ const writtenBy =
 const CACHE = 'cache.acme.dev';
 const READ = ['get', 'list', 'watch'];
 const READER = [rule(CACHE, ['memcacheds'], ...READ)];
+const turnedInto =
+  (apiVersion: string, type: ReturnType<typeof typeOf>): Change =>
+  (now) => {
+    for (const one of heldIn(now)) Object.assign(one, { apiVersion, kind: type.kind });
+    for (const content of now.content) if (content.type.kind === 'Memcached') content.type = type;
+  };
 const MARKS = [rule(CACHE, ['memcacheds', 'memcacheds/finalizers'], '*')];
 const OTHERS = [rule('acid.zalan.do', ['*'], '*')];
 const PREVIEWS = 'previews.acme.dev';
+const READS_APPS = rule(PREVIEWS, ['previewapps'], ...READ);
+const leave: Change = (now) => {
+  const left = role('left', [rule(PREVIEWS, ['previewapps'], 'list', 'patch')]);
+  listed(now, 'clusterRoles').push(left);
+};
 
 /** A program of another team; its role, and more roles that are bound to it where they are listed. */
 const feed =
@@ -94,8 +105,7 @@ const aggregated: Change = (now) => {
 const copier =
   (resource: string, isRoleLeft: boolean): Change =>
   (now) => {
-    const left = role('left', [rule(PREVIEWS, ['previewapps'], 'list', 'patch')]);
-    if (isRoleLeft) listed(now, 'clusterRoles').push(left);
+    if (isRoleLeft) leave(now);
     listed(now, 'deployments').push(deployment('tools', 'copier', KOPF));
     const own = role('copier', [rule('', [resource], '*')], {}, 'tools');
     const bound = binding('copier', [account('tools', 'copier')], { namespace: 'tools' }, 'Role');
@@ -237,12 +247,16 @@ const ROWS: Record<string, Row> = {
   'a finalizer of the company on a Secret, where its one operator is gone': {
     in: GONE,
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"acme.dev/protect"'),
-    change: (now) => {
-      for (const one of heldIn(now)) Object.assign(one, { apiVersion: 'v1', kind: 'Secret' });
-      for (const content of now.content)
-        if (content.type.kind === 'Memcached') content.type = typeOf('', 'secrets', 'Secret');
-    },
-    is: 'owner-unknown',
+    ...{ change: turnedInto('v1', typeOf('', 'secrets', 'Secret')), is: 'owner-unknown' },
+  },
+  'an account with the name of the workload that the catalogue knows, and a Deployment': {
+    in: RIGHTS_LEFT,
+    spelled: (text) =>
+      text
+        .replaceAll('"cache.acme.dev/finalizer"', '"apps.victoriametrics.com/finalizer"')
+        .replaceAll('memcached-controller-manager', 'victoria-metrics-operator'),
+    change: turnedInto('apps/v1', typeOf('apps', 'deployments', 'Deployment')),
+    ...{ is: 'owner-missing', says: /it most likely ran as ServiceAccount \S+\/victoria-metrics/ },
   },
   'an operator that every right was taken from, and of which the namespace alone has a name': {
     in: `${KUBEBUILDER}-silent`,
@@ -372,17 +386,11 @@ const ROWS: Record<string, Row> = {
   },
   'another program of kopf that changes another type': {
     ...{ in: KOPF_GONE, is: 'owner-missing' },
-    change: feed(KOPF, [
-      rule(PREVIEWS, ['previewapps'], ...READ),
-      rule(PREVIEWS, ['quotas'], 'patch'),
-    ]),
+    change: feed(KOPF, [READS_APPS, rule(PREVIEWS, ['quotas'], 'patch')]),
   },
   'another program of kopf that changes the status': {
     ...{ in: KOPF_GONE, is: 'owner-failing' },
-    change: feed(KOPF, [
-      rule(PREVIEWS, ['previewapps'], ...READ),
-      rule(PREVIEWS, ['previewapps/status'], 'patch'),
-    ]),
+    change: feed(KOPF, [READS_APPS, rule(PREVIEWS, ['previewapps/status'], 'patch')]),
   },
   'another program of kopf that may only change Leases, and a role that waits for an account': {
     ...{ in: KOPF_GONE, change: copier('leases', true), is: 'owner-failing' },
@@ -588,15 +596,8 @@ const ROWS: Record<string, Row> = {
       is: 'owner-missing',
     },
   'another program of kopf that changes another type, and a role that waits for an account': {
-    in: KOPF_GONE,
-    change: all(
-      feed(KOPF, [rule(PREVIEWS, ['previewapps'], ...READ), rule(PREVIEWS, ['quotas'], 'patch')]),
-      (now) =>
-        listed(now, 'clusterRoles').push(
-          role('left', [rule(PREVIEWS, ['previewapps'], 'list', 'patch')]),
-        ),
-    ),
-    is: '/owner-(?:unknown|missing) /',
+    ...{ in: KOPF_GONE, is: '/owner-(?:unknown|missing) /' },
+    change: all(feed(KOPF, [READS_APPS, rule(PREVIEWS, ['quotas'], 'patch')]), leave),
   },
   "the controller of another company's type, which may change this one as well": {
     ...{ in: GONE, is: 'owner-unknown' },
@@ -613,13 +614,8 @@ const ROWS: Record<string, Row> = {
     change: feed(KOPF, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),
   },
   'a program of kopf for another product, and a role that waits for an account': {
-    in: KOPF_GONE,
-    change: all(feed(KOPF, OTHERS, { name: 'db-operator' }), (now) =>
-      listed(now, 'clusterRoles').push(
-        role('left', [rule(PREVIEWS, ['previewapps'], 'list', 'patch')]),
-      ),
-    ),
-    is: 'owner-missing',
+    ...{ in: KOPF_GONE, is: 'owner-missing' },
+    change: all(feed(KOPF, OTHERS, { name: 'db-operator' }), leave),
   },
   'the controller of another product, below the domain of the company that the finalizer has': {
     in: 'S3',
