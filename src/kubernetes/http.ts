@@ -27,7 +27,6 @@ import { STOPPED_REQUEST, Throttle, type Try, withRetries } from './retry.ts';
 /** Of requests and of connections: a request never waits for a connection, because its time limit would already run. */
 const MAX_REQUESTS = 8;
 const TIMEOUT_MS = 15_000;
-const MAX_BODY_BYTES = MAX_BODY_MIB * 2 ** 20;
 
 interface Call<T> {
   method: 'GET' | Mutation['method'];
@@ -66,7 +65,7 @@ export function openHttp(
 
   const send = async <T>(call: Call<T>, login: Login): Promise<Try<T>> => {
     const { method, path, accept, body, isWatch, options, readBody } = call;
-    const { timeoutMs = TIMEOUT_MS, maxBytes: mostBytes = MAX_BODY_BYTES } = options;
+    const { timeoutMs = TIMEOUT_MS, maxBytes: mostBytes = MAX_BODY_MIB * 2 ** 20 } = options;
     const onHead = (headers: Answer['headers']): void => {
       const serverNow = Date.parse(headerOf({ headers }, 'date') ?? '');
       if (!Number.isNaN(serverNow)) clockOffsetMs = serverNow - clock.now();

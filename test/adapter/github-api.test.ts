@@ -1,13 +1,11 @@
 import { describe, expect, test, vi } from 'vitest';
 import { connectHost, failureOf, type HostApi } from '../../src/publish/host-api.ts';
-import { type Fault, type Github, startGithub } from '../stub/github.ts';
+import type { Fault, Github } from '../stub/github.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
 import { serveGithub } from '../stub/serve.ts';
 
 interface More {
-  token?: string;
-  apiUrl?: string;
   signal?: AbortSignal;
   callTimeoutMs?: number;
 }
@@ -107,19 +105,5 @@ describe('a call that fails', () => {
     expect(await failureOn(github, { signal: AbortSignal.timeout(100) })).toEqual({
       message: 'no answer within the time for publishing',
     });
-  });
-
-  test.each([
-    { what: 'a server that is gone', more: {} },
-    { what: 'an invalid address', more: { apiUrl: 'not a url' } },
-  ])('because of $what may be tried again', async ({ more }) => {
-    const github = await startGithub();
-    await github.close();
-    expect(await failureOn(github, more)).toMatchObject({ retryMs: 500 });
-  });
-
-  test('with a bad token has a message about the token', async () => {
-    const failure = await failureOn(await serveGithub(), { token: 'another-token' });
-    expect(failure).toMatchObject({ status: 401, message: '401 Bad credentials' });
   });
 });
