@@ -48,6 +48,7 @@ import {
   isFrameworkName,
   isGeneralTool,
   isNameOfProduct,
+  isOfOneCompany,
   isSameName,
   isWorkloadOf,
   withoutRelease,
@@ -393,13 +394,12 @@ function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) 
  * suspends and starts RayJobs, Flagger routes by VirtualServices, and both have the marks on them.
  */
 function isPartner({ context, domain, held }: OwnerQuestion, { account, name }: Actor): boolean {
-  const companyOf = (group: string): string => group.split('.').slice(-2).join('.');
   return (
     !isNamedAfterType(held, name) &&
     typesOf(context).some(
       (type) =>
         containsName(name, type.group.split('.')[0] ?? '') &&
-        !domain.types.some(({ group }) => companyOf(group) === companyOf(type.group)) &&
+        !domain.types.some(({ group }) => isOfOneCompany(group, type.group)) &&
         rightsOf(context, account, type, []).isMarked,
     )
   );

@@ -179,6 +179,12 @@ export function isOfOneProject(one: string, other: string): boolean {
   return `.${one}`.endsWith(`.${other}`) || `.${other}`.endsWith(`.${one}`);
 }
 
+/** `eck.k8s.elastic.co` and `kibana.k8s.elastic.co` are of one company. */
+export function isOfOneCompany(one: string, other: string): boolean {
+  const [own, its] = [one, other].map((domain) => domain.split('.').slice(-2).join('.'));
+  return own === its;
+}
+
 /** Returns the name of the product; undefined for a family of controllers ("an operator written with kopf"). */
 export function productName({ owner }: CatalogueEntry): string | undefined {
   if (/^(?:an?|the) /.test(owner)) return undefined;

@@ -5,7 +5,7 @@ import { type Actor, listOfOthers } from '../actors.ts';
 import { detailOf, specSettings } from '../content.ts';
 import type { Context } from '../context.ts';
 import { type Held, knownFinalizer } from './held.ts';
-import { domainOf, isOfOneProject } from './names.ts';
+import { domainOf, isOfOneCompany, isOfOneProject } from './names.ts';
 
 // What settings say: an object to its controller, to leave it alone or not to delete it; arguments, what a controller leaves
 // out; the spec of an object, where its controller deletes more than that.
@@ -23,7 +23,7 @@ export function pausedBy(context: Context, held: Held) {
       PAUSE.test(`${key.slice(key.indexOf('/') + 1)}=${value}`),
     );
     const own = told.find(([key]) => isAnnotationForOwner(key, held));
-    const near = told.find(([key]) => organizationOf(key) === organizationOf(held.type.group));
+    const near = told.find(([key]) => isOfOneCompany(domainOf(key), held.type.group));
     const annotation = own ?? near;
     const by = annotation ? `annotation ${annotation.join('=')}` : pauseField(context, object);
     const isGuess = annotation === undefined && known !== undefined;
@@ -41,11 +41,6 @@ function pauseField(context: Context, object: ObjectFacts): string | undefined {
 
 /** A field of the spec; OpenShift's operators have `managementState: Unmanaged` (openshift/api operator/v1). */
 const FIELD = /^spec\.(?:\w+=true|managementState=Unmanaged)$/;
-
-/** `eck.k8s.elastic.co` and `kibana.k8s.elastic.co` are of one organization, `elastic.co`. */
-function organizationOf(key: string): string {
-  return key.replace(/\/.*/, '').split('.').slice(-2).join('.');
-}
 
 /** `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not `…/paused: "false"`. */
 const PAUSE =

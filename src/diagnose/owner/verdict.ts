@@ -37,6 +37,7 @@ import {
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
+  isOfOneCompany,
   matchesReporter,
   productsOf,
   workloadsOfProgram,
@@ -139,7 +140,9 @@ function judge(question: OwnerQuestion): Ownership {
       : !isKnownForAnother(question, one) &&
         (best === undefined ||
           isMoreThanAble(one) ||
-          (one.rights.isMarked && domain.relation === 'foreign' && isOfOneCompany(held))),
+          (one.rights.isMarked &&
+            domain.relation === 'foreign' &&
+            isOfOneCompany(domainOf(held.finalizer), held.type.group))),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
@@ -153,12 +156,6 @@ function judge(question: OwnerQuestion): Ownership {
     // Many may change a built-in type.
     suspects: isBuiltIn(held.type.group) ? suspects : [...suspects, ...further],
   };
-}
-
-/** Reports whether a finalizer such as `internal.example.com/x` may be of the product of `v1.example.com`. */
-function isOfOneCompany({ finalizer, type }: Held): boolean {
-  const [own, other] = [domainOf(finalizer), type.group].map((one) => one.split('.').slice(-2));
-  return own?.join('.') === other?.join('.');
 }
 
 /** One clue outweighs all kinds below. */
