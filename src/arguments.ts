@@ -63,7 +63,7 @@ function parse(args: readonly string[]) {
     if (arg === '--') return { values, names: [...names, ...args.slice(index + 1)] };
     const [, name, given] = /^--([^=]+)(?:=(.*))?$/s.exec(arg === '-h' ? '--help' : arg) ?? [];
     if (name === undefined) {
-      if (arg.startsWith('-')) throw usageError(`unknown option ${arg}`);
+      if (arg.startsWith('-')) throw usageError(`unknown option ${arg}; namespaces need none`);
       names.push(arg);
       continue;
     }

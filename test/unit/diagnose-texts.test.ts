@@ -190,19 +190,24 @@ test('a container that is started again and again says first why it ended', () =
     const waiting = { reason, message: 'back-off 5m0s' };
     const main = { name: 'main', state: { waiting }, lastState: { terminated } };
     const metadata = { name: 'guard-0', namespace: 'hooks' };
-    return podFacts({ metadata, status: { containerStatuses: [main] } });
+    const message = '0/1 nodes are available: 1 Insufficient memory. preemption: 0/1 nodes';
+    const conditions = [
+      { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message },
+    ];
+    return podFacts({ metadata, status: { containerStatuses: [main], conditions } });
   };
   const killed = pod('CrashLoopBackOff', { reason: 'OOMKilled', exitCode: 137 });
   expect(killed.troubles).toEqual([
+    'Unschedulable: 0/1 nodes are available: 1 Insufficient memory.',
     'ended before for lack of memory: OOMKilled, exit code 137',
     'waiting: CrashLoopBackOff: back-off 5m0s',
   ]);
-  expect(pod('CreateContainerConfigError', { reason: 'Error', exitCode: 1 }).troubles[0]).toBe(
+  expect(pod('CreateContainerConfigError', { reason: 'Error', exitCode: 1 }).troubles[1]).toBe(
     'waiting: CreateContainerConfigError: back-off 5m0s',
   );
   const [actor] = actorsOf(contextOf(readRecordedLook('S3').now));
-  if (actor === undefined) throw new Error('there is no workload');
-  const [fix] = podRemedies({ ...actor, pods: [killed] }, 'it', 'it then runs');
+  const owner = { ...(actor as NonNullable<typeof actor>), pods: [killed] };
+  const [fix] = podRemedies(owner, 'it', 'it then runs');
   expect(fix?.text).toBe('Raise the memory limit of it; it then runs');
 });
 

@@ -438,8 +438,8 @@ function runs(owner: Signs): Found | undefined {
   const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
-    ? ', and the newest lines of its log'
-    : '; its log was not read';
+    ? ' of the object, and the newest lines of the log'
+    : ' of the object; the log of the controller was not read';
   return {
     says: quote
       ? `runs. ${by}: ${quote}`
@@ -463,7 +463,7 @@ function runs(owner: Signs): Found | undefined {
       ...(said ? questions : doubts.map(({ says }) => says)),
       ...(isAhead
         ? []
-        : [...statusEvidence(context, held), `searched: its status and Events${searched}`]),
+        : [...statusEvidence(context, held), `searched: the status and Events${searched}`]),
     ],
     // The words of another program with which a doubt ends.
     quote: quote || / says(?: in its status)?: (.*)$/s.exec(doubt?.says ?? '')?.[1],

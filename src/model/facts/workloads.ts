@@ -72,7 +72,7 @@ const podState = shape({
   drivers: (pod): string[] | undefined =>
     arrayAt(pod, 'spec', 'volumes').flatMap((volume) => stringAt(volume, 'csi', 'driver') ?? []),
   troubles: (pod) => [
-    ...falseConditionTexts(pod, 'PodScheduled'),
+    ...falseConditionTexts(pod, 'PodScheduled').map((text) => text.replace(/ preemption: .*/s, '')),
     ...['initContainerStatuses', 'containerStatuses'].flatMap((list) =>
       arrayAt(pod, 'status', list).flatMap(containerTroubles),
     ),
