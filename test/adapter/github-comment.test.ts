@@ -221,12 +221,13 @@ describe('a failure is one sentence, and never more', () => {
         head = 'octo-org/shop',
         event = 'pull_request',
         actor,
+        is = 'red',
         ...answer
       } = JSON.parse(line);
       const github = await serveGithub();
       github.fail({ request: new RegExp(request), answer });
       const payload = { pull_request: { number: 42, head: { repo: { full_name: head } } } };
-      const { said, commentUrl } = await report(github, RED, {
+      const { said, commentUrl } = await report(github, RESULTS[is as 'red'], {
         event: { name: event, payload, actor },
       });
       expect(commentUrl).toBe('');
