@@ -8,7 +8,7 @@ import {
   serviceAccount,
 } from '../cluster/objects.ts';
 import { movedTo } from './manifests.ts';
-import type { Product } from './product.ts';
+import type { Product, Root } from './product.ts';
 
 const SNAPSHOTTER = 'github.com/kubernetes-csi/external-snapshotter/v8';
 const SNAPSHOT_API = 'snapshot.storage.k8s.io/v1';
@@ -214,13 +214,12 @@ const certManager: Product = {
     // Its webhooks are nobody's content: they stay, and nothing is behind them.
     'its namespace deleted': () => ({
       outcome: 'stuck',
-      roots: [
-        { code: ['owner-missing'] },
-        {
-          code: ['admission-webhook-failing'],
-          subject: { kind: 'ValidatingWebhookConfiguration', name: 'cert-manager-webhook' },
-        },
-      ],
+      roots: [{ code: ['owner-missing'] }, WEBHOOK_LEFT],
+    }),
+    'in the environment itself': () => ({
+      outcome: 'stuck',
+      roots: [{ code: ['owner-missing', 'owner-unknown'] }, WEBHOOK_LEFT],
+      ...{ deadlock: 'either', isFinal: true },
     }),
   },
   special: {
@@ -253,6 +252,11 @@ const certManager: Product = {
       }),
     },
   },
+};
+
+const WEBHOOK_LEFT: Root = {
+  code: ['admission-webhook-failing'],
+  subject: { kind: 'ValidatingWebhookConfiguration', name: 'cert-manager-webhook' },
 };
 
 function challenge(namespace: string, type: string, solver: JsonObject): JsonObject {

@@ -609,6 +609,15 @@ const ROWS: Record<string, Row> = {
       }),
     ),
   },
+  'a controller of which another process holds the Lease, in kube-system': {
+    ...{ in: 'everyday-cert-manager-asleep', is: 'owner-running cert-manager/cert-manager' },
+    change: (now) => {
+      const its = named(listed(now, 'leases'), 'cert-manager-controller');
+      Object.assign(its, { holder: 'elsewhere_1', renewTime: now.takenAt });
+      Object.assign(named(listed(now, 'deployments'), 'cert-manager'), { wanted: 1, ready: 1 });
+    },
+    says: /may not lead: Lease kube-system\/cert-manager-controller/,
+  },
   'a program of kopf for another product, with a binding to another role that is gone': {
     ...{ in: KOPF_GONE, is: 'owner-missing' },
     change: feed(KOPF, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),

@@ -71,8 +71,11 @@ export function runsAs({ now }: Context, actor: Actor, name: string): boolean {
  * of StatefulSets have the same names in every namespace.
  */
 export function lostLease(context: Context, held: Held, actor: Actor): LeaseFacts | undefined {
+  // cert-manager leads by Leases in kube-system.
   const beside = itemsIn(context.now.cluster.leases).filter(
-    ({ namespace }) => namespace === actor.namespace,
+    (lease) =>
+      lease.namespace === actor.namespace ||
+      (lease.namespace === 'kube-system' && isRenewed(context, lease)),
   );
   // One from before all pods of today is left of an earlier version, which used another Lease or needed one.
   const began = Math.min(...actor.pods.map((pod) => Date.parse(pod.creationTimestamp ?? '')));
