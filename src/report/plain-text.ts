@@ -21,9 +21,11 @@ const TEXT: Detail = { causes: 8, rows: 15, isBrief: false };
 const LOG: Detail = { ...TEXT, causes: 100, rows: 100 };
 
 export function renderText(view: View): string {
-  const [, ...blocks] = documentOf(view, { ...TEXT, isBrief: view.causeCount > 2 });
+  const isBrief = view.causeCount > 2;
+  const [, ...blocks] = documentOf(view, { ...TEXT, isBrief });
   const headline = `${toPlain(view.headline)}  (${toPlain(clusterWords(view.run))})`;
   const lines = blocks.filter((block) => block.kind !== 'fold' || !block.isDetail).flatMap(spaced);
+  if (isBrief) lines.push('', 'To see alternatives and evidence, add --format markdown');
   return `${[headline, ...lines.map((line) => (line === '' ? '' : `  ${line}`))].join('\n')}\n`;
 }
 

@@ -26,8 +26,12 @@ function situationOf(namespace: NamespaceResult): Situation | undefined {
   if (outcome === 'not-terminating') {
     const command = `kubectl delete namespace ${name} --wait=false`;
     if (refusal !== undefined) {
-      const text = 'Fix what refuses the deletion, or use another identity, and delete it again';
-      return ['deletion refused', 'was not deleted: ', { text, command }, refusal];
+      const isGuarded = /webhook "|AdmissionPolicy '/.test(refusal);
+      const [text, what] = isGuarded
+        ? ['See how to let it pass', `npx namespace-teardown-gate forecast ${name}`]
+        : ['Fix what refuses it, or use another identity', command];
+      const look = { text, command: what };
+      return ['deletion refused', 'was not deleted: ', look, refusal];
     }
     const text = 'Delete the namespace first, or set the input delete';
     const kept = protectedBecause(name);
