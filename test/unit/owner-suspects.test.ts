@@ -258,6 +258,17 @@ const ROWS: Record<string, Row> = {
     change: turnedInto('apps/v1', typeOf('apps', 'deployments', 'Deployment')),
     ...{ is: 'owner-missing', says: /it most likely ran as ServiceAccount \S+\/victoria-metrics/ },
   },
+  'a finalizer of the company on a ConfigMap, where the role of its operator is gone': {
+    ...{
+      in: GONE,
+      is: 'owner-unknown',
+      says: /db-memcached-operator exists, but its ClusterRole db/,
+    },
+    change: all(
+      turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap')),
+      feed({ name: 'run' }, undefined, { name: 'db-memcached-operator', bound: ['db'] }),
+    ),
+  },
   'an operator that every right was taken from, and of which the namespace alone has a name': {
     in: `${KUBEBUILDER}-silent`,
     spelled: (text) => text.replaceAll('memcached-controller-manager', 'controller-manager'),
@@ -570,12 +581,7 @@ const ROWS: Record<string, Row> = {
     change: (now) => {
       const operator = named(listed(now, 'deployments'), 'cert-manager');
       const { annotations, labels } = operator;
-      Object.assign(operator, {
-        watches: ['b'],
-        selectors: ['--namespace=b'],
-        wanted: 1,
-        ready: 1,
-      });
+      Object.assign(operator, { watches: ['b'], selectors: ['--ns=b'], wanted: 1, ready: 1 });
       const console = deployment('cert-manager', 'cert-console', {}, { annotations, labels });
       listed(now, 'deployments').push(console);
       const rules = [rule('acme.cert-manager.io', ['challenges'], '*')];

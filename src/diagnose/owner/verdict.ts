@@ -2,10 +2,10 @@ import { isBuiltIn } from '../../model/facts/metadata.ts';
 import type { Certainty } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
-import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
+import { actorText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { eventsAbout } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
-import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
+import { departedGrant, roleGone, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
   CONTROLLER,
   hasClue,
@@ -263,11 +263,15 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
       rights.change === 'named' ||
       (!isProduct && (home === undefined || actor?.namespace === home)),
   );
-  const unbound = actors.some(({ name }) => CONTROLLER.test(name) && isNamedAfterType(held, name))
-    ? new Set(domain.types.flatMap((type) => unboundRoles(context, type)))
-    : [];
+  // On a built-in type, the types of the finalizer's domain have the name.
+  const isNamed = (name = ''): boolean =>
+    [held.type, ...domain.types].some((type) => isNamedAfterType({ ...held, type }, name));
+  const alive = actors.filter(({ name }) => CONTROLLER.test(name) && isNamed(name));
+  const unbound =
+    alive.length > 0 ? new Set(domain.types.flatMap((type) => unboundRoles(context, type))) : [];
   const ruledOut = excluded.filter(
-    (one) => workloadExists(one) && (isMoreThanAble(one) || isAble(held, one)),
+    (one) =>
+      workloadExists(one) && (isMoreThanAble(one) || isAble(held, one) || isNamed(one.actor?.name)),
   );
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
@@ -277,6 +281,10 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
           ...[...unbound].map(
             (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
           ),
+          ...alive.flatMap((one) => {
+            const role = roleGone(context, one.account);
+            return role ? `${actorText(one)} exists, but its ClusterRole ${role} is gone` : [];
+          }),
           ...ruledOut.map((one) => `${suspectText(one)} exists, but ${one.against}`),
         ]),
     ...(known !== undefined && isProviderManaged(known)
