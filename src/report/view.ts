@@ -205,13 +205,14 @@ function namespaceView(result: NamespaceResult, causes: readonly Cause[], run: R
   const [unread] = notInspectedSentences(notInspected, MAX_NAMED);
   const more = roots.length > 1 ? ` (and ${counted(roots.length - 1, 'more cause')})` : '';
   const notRead = unread === undefined ? '' : `could not read ${unread}`;
+  const why = result.refusal === undefined ? notRead : literal(result.refusal);
   return {
     ...result,
     mark: outcomeSign(result.outcome, result.verdict),
     state,
     headline: `Namespace ${literal(home)} ${state}${detail}`,
     /** The cause as one sentence without a full stop; empty if it is unknown. */
-    sentence: first === undefined ? notRead : `${chainClauses(first, scene).join('; ')}${more}`,
+    sentence: first === undefined ? why : `${chainClauses(first, scene).join('; ')}${more}`,
     root: diagnosis && findingsOf(diagnosis, diagnosis.rootCauses)[0],
     titles: listWords(
       roots.map(({ finding }) => titleWords(finding, home)),
