@@ -19,8 +19,6 @@ import { hash, restriction, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /** GitHub discards a job summary above 1 MiB, and one just below it may disappear without an error. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
-/** For the comment: 25 s less one second for a pause of the client that may outlast the limit; less if the run was slow. */
-const PUBLISHING_MS = { most: 24_000, least: 10_000, afterTimeout: 59_000 };
 /** A cancelled run has to end within 7 s of the signal. */
 const CANCELLED_MS = 4_000;
 const MAX_TRIES = 3;
@@ -159,16 +157,13 @@ export class Publisher {
   }
 }
 
-/** The gate ends 60 s after its timeout at the latest, also if the network of cluster and host is gone. */
+/** For the comment, in ms: 25 s less a pause of the client; less after a slow run, as the gate ends 60 s after its timeout. */
 export function publishingMs(ending: Ending): number {
-  const { most, least, afterTimeout } = PUBLISHING_MS;
   const lateMs = 'run' in ending ? ending.run.elapsedMs - ending.run.timeoutMs : 0;
-  return Math.min(most, Math.max(least, afterTimeout - lateMs));
+  return Math.min(24_000, Math.max(10_000, 59_000 - lateMs));
 }
 
-/**
- * Creates the step log. The toolkit escapes line ends in commands but not `##[command]`; this log escapes both.
- */
+/** Creates the step log. The toolkit escapes line ends in commands but not `##[command]`; this log escapes both. */
 export function createActionLog(redactor: Redactor): Log {
   const safe = (text: string): string => logLine(redactor.redact(text));
   const annotate = (write: typeof core.notice) => (message: string, title?: string) => {

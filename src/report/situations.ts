@@ -30,8 +30,7 @@ function situationOf(namespace: NamespaceResult): Situation | undefined {
       const [text, what] = isGuarded
         ? ['See how to let it pass', `npx namespace-teardown-gate forecast ${name}`]
         : ['Fix what refuses it, or use another identity', command];
-      const look = { text, command: what };
-      return ['deletion refused', 'was not deleted: ', look, refusal];
+      return ['deletion refused', 'was not deleted: ', { text, command: what }, refusal];
     }
     const text = 'Delete the namespace first, or set the input delete';
     const kept = protectedBecause(name);

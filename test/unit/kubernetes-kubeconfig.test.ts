@@ -248,12 +248,7 @@ test('the server of a cluster is an https URL, or one of this machine', () =>
 
 test.each([
   [`${SERVICE_ACCOUNT}/namespace`, 'runners\n', 'runners'],
-  // A pod without a mounted token.
-  [
-    'etc/resolv.conf',
-    'nameserver 10.96.0.10\nsearch ci.svc.cluster.local svc.cluster.local\n',
-    'ci',
-  ],
+  ['etc/resolv.conf', 'options x\nsearch ci.svc.cluster.local svc.cluster.local\n', 'ci'],
   ['etc/resolv.conf', 'search svc.example.com example.com\n', undefined],
 ])('the namespace in which the gate runs, by %s: %j', async (file, content, namespace) => {
   write(file, content);

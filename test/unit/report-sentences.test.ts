@@ -104,15 +104,13 @@ describe('the sentences of a chain', () => {
   });
 });
 
+const ITSELF = subject('Namespace', HOME);
 test.each<[string, Partial<Link> & Pick<Link, 'code'>]>([
   ['Deployment ops/operator (most likely)', { code: 'admission-denied', certainty: 'likely' }],
   // The message about an owner has this word.
   ['Deployment ops/operator', { code: 'owner-failing', certainty: 'likely' }],
   // It is held by the finalizer, which is not held itself.
-  [
-    `Namespace ${HOME}`,
-    { ...HELD, code: 'namespace-finalizer', subject: subject('Namespace', HOME) },
-  ],
+  [`Namespace ${HOME}`, { ...HELD, code: 'namespace-finalizer', subject: ITSELF }],
 ])('a link is %s: %j', (told, link) => {
   const linked = finding({ subject: OPERATOR, message: 'is', ...link });
   expect(toPlain(linkWords(linked, HOME, undefined))).toBe(told);

@@ -262,7 +262,7 @@ function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Susp
   const isHere =
     isControllerOfType(held, program) ||
     actors.some((actor) => hasProgramName(actor, program)) ||
-    found.some((one) => hasClue(one, 'catalogue') || (one.actor && hasClue(one, 'namesake')));
+    found.some((one) => hasClue(one, 'namesake', 'catalogue'));
   if (isHere) return [];
   const { finds, ...writer } = CLUES.find(({ kind }) => kind === 'writer') as ClueRow;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
@@ -522,11 +522,8 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const { context, domain, held, known, writer } = question;
-  const { account, actor, lost, rights } = candidate;
-  if (actor === undefined) {
-    const isIts = known && account && isWorkloadOf(known, account.name);
-    return isIts && !isActive(question, account) ? known.owner : undefined;
-  }
+  const { actor, lost, rights } = candidate;
+  if (actor === undefined) return undefined;
   const isHook = WEBHOOK.test(actor.name);
   const isTied = (): boolean =>
     rights.change === 'named' ||
