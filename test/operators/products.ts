@@ -213,13 +213,11 @@ const certManager: Product = {
   truths: {
     // Its webhooks are nobody's content: they stay, and nothing is behind them.
     'its namespace deleted': () => ({
-      outcome: 'stuck',
-      roots: [{ code: ['owner-missing'] }, WEBHOOK_LEFT],
+      ...{ outcome: 'stuck', roots: [{ code: ['owner-missing'] }, WEBHOOK_LEFT] },
     }),
     'in the environment itself': () => ({
-      outcome: 'stuck',
+      ...{ outcome: 'stuck', deadlock: 'either', isFinal: true },
       roots: [{ code: ['owner-missing', 'owner-unknown'] }, WEBHOOK_LEFT],
-      ...{ deadlock: 'either', isFinal: true },
     }),
   },
   special: {

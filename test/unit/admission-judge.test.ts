@@ -72,8 +72,7 @@ test.each<[string, string[]]>([
   ['a condition about users', ['request.userInfo.username != "admin"']],
 ])(
   'of two webhooks of one name, the one is blamed that is asked, though the other has %s',
-  (...row) => {
-    const [, conditions] = row;
+  (_, conditions) => {
     const first = webhook('first', rule('CREATE', 'pods'), conditions);
     const second = webhook('second', rule('DELETE', 'configmaps'));
     const { outcome, subjects } = forecastWith(
@@ -127,6 +126,11 @@ test('a refusal of a policy is that of the binding in its text', () => {
     `403 Forbidden: configmaps "settings" is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'binding-1' denied request: keep it`,
   );
   expect({ outcome, reasons }).toEqual({ outcome: 'would-hang', reasons: '' });
+});
+
+test('a binding that only warns is not asked', () => {
+  const only = policies('configmaps', [{ validationActions: ['Warn'] }]);
+  expect(forecastWith(only, '403 Forbidden: no').reasons).not.toContain('keep');
 });
 
 test('a refusal of a mutating policy counts, though it looks at who asks', () => {

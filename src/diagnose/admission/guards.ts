@@ -54,7 +54,11 @@ export const everyGuard = remember((context: Context): Guard[] => {
   ];
   const bound = policies.flatMap((policy) =>
     bindings
-      .filter((binding) => binding.policy === policy.name)
+      // One that only warns or audits refuses nothing; those of mutating policies have no actions.
+      .filter(
+        ({ actions, policy: name }) =>
+          name === policy.name && (actions.length === 0 || actions.includes('Deny')),
+      )
       .map((binding): Guard => {
         const text = `policy ${policy.name} (binding ${binding.name})`;
         return { text, source: policy, own: policy, policy, binding };
