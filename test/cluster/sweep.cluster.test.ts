@@ -71,9 +71,9 @@ describe.skipIf(foreignKubeconfig() !== undefined)(title, () => {
       clientConfig,
     });
     for (const world of worlds.values()) await world.settled({ [DISCOVERY]: ['True', /./] });
-    // Its passes every few seconds would change what two runs are told about the same hang.
+    // Their passes every few seconds would change what two runs are told about the same hang.
     await plane.controllerManager.stop();
-    await plane.controllerManager.start(['*', '-namespace-controller']);
+    await plane.controllerManager.start(['*', '-namespace-controller', '-podgc']);
   });
   afterAll(async () => {
     await plane?.stop();
