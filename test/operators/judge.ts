@@ -63,7 +63,7 @@ function rootText({ code, subject = {}, says = [] }: Root): string {
 function blamedIn(finding: Finding, innocents: readonly string[]): string[] {
   const isUnknown = finding.code === 'owner-unknown';
   const told = finding.remedies.filter(
-    ({ role, text }) => !(isUnknown && (role === 'look' || text.startsWith('Find out which'))),
+    ({ role, text }) => !(isUnknown && (role === 'look' || text.startsWith('Find out whether'))),
   );
   const texts = [
     finding.subject.name,
