@@ -54,7 +54,7 @@ export const everyGuard = remember((context: Context): Guard[] => {
   ];
   const bound = policies.flatMap((policy) =>
     bindings
-      // One that only warns or audits refuses nothing; those of mutating policies have no actions.
+      // One that only warns or audits is asked, and refuses nothing.
       .filter(
         ({ actions, policy: name }) =>
           name === policy.name && (actions.length === 0 || actions.includes('Deny')),

@@ -65,9 +65,9 @@ function refusalsIn(trial: Trial | undefined): AdmissionError[] {
   return classifyErrorText(trial.message).filter(isAdmissionError);
 }
 
-/** Reports whether the guard can refuse anything: a binding that only warns or audits does not. */
+/** A mutating policy, whose bindings have no actions, refuses only where it fails, as a dry run shows. */
 function mayDeny({ binding }: Guard): boolean {
-  return binding === undefined || binding.actions.includes('Deny');
+  return binding?.actions.length !== 0;
 }
 
 /** Judges one guard, which gave the gate this refusal. Returns the finding; undefined: it lets the request pass; or why that is not known. */

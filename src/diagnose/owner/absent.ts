@@ -211,7 +211,7 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
     const logs = actor && !against && isAlive(actor) ? logRemedies(context, actor) : [];
     return logs.map(({ command = '' }) => ({
       ...withRole(fixes[0] ? 'look' : 'now', { text }),
-      command: command.replace(/50$/, `-1 | grep -F ${shellQuote(held.subject.name)}`),
+      command: command.replace(/\d+$/, `-1 | grep -F ${shellQuote(held.subject.name)}`),
     }));
   });
   const all = [...fixes, ...looks].slice(0, MAX_SUSPECTS);
