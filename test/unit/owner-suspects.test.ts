@@ -492,7 +492,7 @@ const ROWS: Record<string, Row> = {
       listed(now, 'deployments').push(deployment('apps', 'big-cache', { name: 'web' }));
       now.places['apps'] = { roles: readOk([]), roleBindings: readOk([]) };
     },
-    is: 'owner-missing',
+    is: 'owner-unknown',
   },
   'a webhook with the account of the operator that is gone, of which the role is left': {
     in: `${KUBEBUILDER}-silent`,

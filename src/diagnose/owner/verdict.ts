@@ -267,8 +267,9 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   const isNamed = (name = ''): boolean =>
     [held.type, ...domain.types].some((type) => isNamedAfterType({ ...held, type }, name));
   const alive = actors.filter(({ name }) => CONTROLLER.test(name) && isNamed(name));
-  const unbound =
-    alive.length > 0 ? new Set(domain.types.flatMap((type) => unboundRoles(context, type))) : [];
+  // Of a known product, or where something is left of who is gone, a role is left of it as well.
+  const isTraced = isProduct || best !== undefined;
+  const unbound = isTraced ? [] : domain.types.flatMap((type) => unboundRoles(context, type));
   const ruledOut = excluded.filter(
     (one) =>
       workloadExists(one) && (isMoreThanAble(one) || isAble(held, one) || isNamed(one.actor?.name)),
@@ -278,7 +279,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
     ...(wasHere
       ? []
       : [
-          ...[...unbound].map(
+          ...[...new Set(unbound)].map(
             (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
           ),
           ...alive.flatMap((one) => {
