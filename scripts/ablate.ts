@@ -52,7 +52,6 @@ type Diagnose = typeof import('../src/diagnose/diagnose.ts');
 type Wanted = typeof import('../src/diagnose/wanted.ts');
 type Predict = typeof import('../src/forecast/predict.ts');
 type Order = typeof import('../src/forecast/order.ts');
-type Basis = typeof import('../src/forecast/basis.ts');
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -257,9 +256,8 @@ async function replayer(): Promise<(recording: string) => () => string> {
   const { classifyErrorText } = (await load('diagnose/error-texts.ts')) as Texts;
   const { diagnose } = (await load('diagnose/diagnose.ts')) as Diagnose;
   const { wantedFor } = (await load('diagnose/wanted.ts')) as Wanted;
-  const { foresee, predict } = (await load('forecast/predict.ts')) as Predict;
+  const { basisOf, foresee, predict } = (await load('forecast/predict.ts')) as Predict;
   const { orderOf } = (await load('forecast/order.ts')) as Order;
-  const { basisOf } = (await load('forecast/basis.ts')) as Basis;
   let turn = 0;
   const replayForecast = (now: Snapshot, isPodsFirst: boolean): (() => string) => {
     const blind = withUnread(now, turn++);

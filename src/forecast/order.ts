@@ -48,15 +48,14 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const present = counts.filter(({ total }) => total > 0);
   const stuck = heldObjects(context).flatMap((held) => {
     const why = dependencyOnNamespace(context, held);
-    return why === undefined ? [] : [{ ...held, why }];
+    return why === undefined ? [] : { ...held, why };
   });
   const guarded = present.flatMap((content) => guardedType(context, content));
   if (guarded.length + stuck.length === 0) return [];
-  const known = [
-    ...stuck.flatMap(({ objects }) => objects),
-    ...present.flatMap((count) => count.guarded.flatMap(({ examples }) => examples)),
-    ...present.flatMap(({ sample }) => sample ?? []),
-  ];
+  const known = present.flatMap(({ guarded, terminating, sample }) => [
+    ...[...guarded, ...terminating].flatMap(({ examples }) => examples),
+    ...(sample ? [sample] : []),
+  ]);
   const held = stuck.map(({ type, finalizer, objects, count, why }): Reason => {
     const all = present.find((one) => typeName(one.type) === typeName(type))?.total ?? 0;
     return {
@@ -67,13 +66,13 @@ export function orderOf(now: Snapshot): OrderStep[] {
       isWhole: count >= all && !isBuiltIn(type.group),
     };
   });
-  const ownersOf = (some: typeof stuck) => ownerReferences(known, uidsOf(some));
-  const parents = ownersOf(stuck).flatMap((owner): Reason[] => {
-    const type = servedType(context, owner);
+  const uids = stuck.flatMap(({ objects }) => objects.map(({ uid }) => uid));
+  const parents = ownerReferences(known, stuck).flatMap((owner): Reason[] => {
     const { controller, name, uid } = owner;
-    if (!controller || uidsOf(stuck).has(uid) || type?.namespaced !== true) return [];
+    const type = controller && !uids.includes(uid) ? servedType(context, owner) : undefined;
     const why = 'they created objects that are deleted first, and would create them again';
-    return [{ type, why, names: [name], isWhole: false, matches: (one) => one.uid === uid }];
+    const created = { why, names: [name], isWhole: false };
+    return type?.namespaced ? [{ type, ...created, matches: (one) => one.uid === uid }] : [];
   });
   const gitOps = present.map(({ type }) => type).filter(isGitOps);
   const again = gitOps.map((type) => allOf(type, 'they would create again what is deleted'));
@@ -81,13 +80,11 @@ export function orderOf(now: Snapshot): OrderStep[] {
   const steps = Map.groupBy(reasons, ({ type }) => typeName(type));
   const reaching = stuck.filter((one) => reachesOut(context, one));
   // An owner takes what it owns with it.
-  const owners = ownersOf(reaching).flatMap((owner) => servedType(context, owner) ?? []);
+  const owners = ownerReferences(known, reaching).flatMap((one) => servedType(context, one) ?? []);
   const others = reaching.some(({ type }) => isGitOps(type)) ? gitOps : [];
-  const elsewhere = new Set(
-    [...reaching.map(({ type }) => type), ...owners, ...others].map(typeName),
-  );
+  const elsewhere = [...reaching.map(({ type }) => type), ...owners, ...others].map(typeName);
   return inDeletionOrder(Array.from(steps.values(), joined), known).map((step) => {
-    return { ...step, isByHand: elsewhere.has(typeName(step.type)) };
+    return { ...step, isByHand: elsewhere.includes(typeName(step.type)) };
   });
 }
 
@@ -100,10 +97,6 @@ export function orderEntry(namespace: string, step: OrderStep): OrderEntry {
   const why =
     'their controller, or that of objects that they own, then deletes what it deployed, also outside of this namespace';
   return { why, command, isByHand };
-}
-
-function uidsOf(all: readonly Held[]): ReadonlySet<string> {
-  return new Set(all.flatMap(({ objects }) => objects.map(({ uid }) => uid)));
 }
 
 function allOf(type: ResourceType, why: string): Reason {
@@ -131,9 +124,7 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
     .find(({ namespace }) => willBeDeleted(context, namespace));
   const actor = inside ?? owner?.actor;
   const idle =
-    actor === undefined || isAlive(actor)
-      ? ''
-      : ', and is not running, so it has to be started first';
+    actor && !isAlive(actor) ? ', and is not running, so it has to be started first' : '';
   if (inside !== undefined) {
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${idle}`;
   }
@@ -171,13 +162,12 @@ function guardedType(context: Context, { type, sample, guarded }: Counted): Reas
   return [allOf(type, `${what}, which has to answer for their deletion, is in the namespace`)];
 }
 
-/** Returns the references to the owners of these objects, direct or through others that are known. */
-function ownerReferences(known: readonly ObjectFacts[], uids: ReadonlySet<string>) {
-  const found = new Set(known.filter(({ uid }) => uids.has(uid)));
+/** Returns the references to the owners of held objects, direct or through others that are known. */
+function ownerReferences(known: readonly ObjectFacts[], held: readonly Held[]) {
+  const found = new Set(held.flatMap(({ objects }) => objects));
   // A Set also visits what is added meanwhile.
   for (const { ownerReferences } of found) {
-    const above = known.filter(({ uid }) => ownerReferences.some((owner) => owner.uid === uid));
-    for (const one of above) found.add(one);
+    for (const one of known) if (ownerReferences.some(({ uid }) => uid === one.uid)) found.add(one);
   }
   return [...found].flatMap(({ ownerReferences }) => ownerReferences);
 }
@@ -187,20 +177,16 @@ function inDeletionOrder(
   steps: readonly Reason[],
   known: readonly ObjectFacts[],
 ): Omit<OrderStep, 'isByHand'>[] {
-  const nameOf = ({ apiVersion, kind }: Pick<ObjectFacts, 'apiVersion' | 'kind'>): string =>
-    `${kind}.${groupOf(apiVersion)}`;
-  const owned = new Set(
-    known.flatMap((one) =>
-      one.ownerReferences.map((owner) => `${nameOf(owner)} owns ${nameOf(one)}`),
-    ),
-  );
-  const earlierThan = ({ type, isLast = false }: Reason): Reason[] =>
+  type Typed = Pick<ObjectFacts, 'apiVersion' | 'kind'>;
+  const isOf = ({ group, kind }: ResourceType, one: Typed): boolean =>
+    kind === one.kind && group === groupOf(one.apiVersion);
+  const owns = (type: ResourceType, other: ResourceType): boolean =>
+    known.some((one) => isOf(other, one) && one.ownerReferences.some((by) => isOf(type, by)));
+  const earlierThan = ({ type, isLast }: Reason): Reason[] =>
     steps.filter(
       (one) =>
         one.type !== type &&
-        (owned.has(`${one.type.kind}.${one.type.group} owns ${type.kind}.${type.group}`) ||
-          (isLast && one.isLast !== true) ||
-          rankOf(one.type) < rankOf(type)),
+        (owns(one.type, type) || (isLast && !one.isLast) || rankOf(one.type) < rankOf(type)),
     );
   const placeOf = (step: Reason, above: readonly Reason[] = []): number => {
     const within = [...above, step];

@@ -1,14 +1,24 @@
 import { dictionary } from '../base/json.ts';
+import { actorText } from '../diagnose/actors.ts';
+import { countsOf } from '../diagnose/content.ts';
 import { type Context, contextOf } from '../diagnose/context.ts';
 import { diagnose } from '../diagnose/diagnose.ts';
-import { ownerResults } from '../diagnose/owner/owner.ts';
-import { subjectOf } from '../diagnose/results.ts';
+import { sum } from '../diagnose/movement.ts';
+import { everythingHeld } from '../diagnose/owner/finalizers.ts';
+import {
+  finalizersOfObject,
+  isOfControllerManager,
+  knownFinalizer,
+} from '../diagnose/owner/held.ts';
+import { isOfTheCloud, ownerResults } from '../diagnose/owner/owner.ts';
+import { findOwner } from '../diagnose/owner/verdict.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isNodeLost } from '../diagnose/rules/pods.ts';
-import { POD_TYPE, typeName } from '../model/facts/metadata.ts';
+import { typeName } from '../model/facts/metadata.ts';
 import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { itemsIn, type Read, readOk, valueIn } from '../model/read.ts';
+import type { ForecastBasis } from '../model/result.ts';
 import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/snapshot.ts';
 
 /**
@@ -57,17 +67,11 @@ function cannotEnd(context: Context, pod: PodFacts): boolean {
   // A pod that has finished is deleted without its kubelet (kubernetes pkg/registry/core/pod, CheckGracefulDelete).
   if (isNodeLost(now, pod) && !hasPodEnded(pod)) return true;
   if (pod.deletionTimestamp !== undefined && isOverdue(pod, nowMs)) return true;
-  const { deletionTimestamp: since = now.takenAt, writers } = pod;
-  return pod.finalizers.some((finalizer) => {
-    const held = { finalizer, subject: subjectOf(pod), type: POD_TYPE, objects: [pod], count: 1 };
-    return !ownerResults(context, { ...held, writers, since }).isExpected;
-  });
+  const all = finalizersOfObject(context, terminated(pod, now.takenAt));
+  return all.some((held) => !ownerResults(context, held).isExpected);
 }
 
-/**
- * Returns the diagnosis of a deletion. Since 1.33 pods are deleted first (KEP-5080): while one is held, the deletion
- * of other objects is not requested.
- */
+/** Returns the diagnosis of a deletion. Since 1.33, nothing else is deleted while a pod is held (KEP-5080). */
 export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
   const all = diagnose(predict(now));
   // A grace period ends, and then the rest is deleted.
@@ -76,6 +80,23 @@ export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
       code === 'pod-node-unavailable' || (subject.kind === 'Pod' && code !== 'pod-grace-period'),
   );
   return isPodsFirst && holdsPods ? diagnose(predict(now, true)) : all;
+}
+
+/** Returns what a forecast rests on: the objects with finalizers, and the owners that are expected to remove them. */
+export function basisOf(now: Snapshot, { notInspected }: Diagnosis): ForecastBasis {
+  const context = contextOf(predict(now));
+  const owners = everythingHeld(context).map((held) => {
+    if (isOfControllerManager(held)) return 'kube-controller-manager';
+    const actor = findOwner(context, held).owner?.actor;
+    if (actor !== undefined) return actorText(actor);
+    return (isOfTheCloud(held) ? knownFinalizer(held)?.owner : undefined) ?? 'unknown';
+  });
+  const all = countsOf(now).flatMap(({ guarded, terminating }) => [...guarded, ...terminating]);
+  return {
+    objectsWithFinalizers: sum(all.map((one) => (one.finalizers.length > 0 ? one.count : 0))),
+    owners: [...new Set(owners)],
+    notInspected: notInspected.length,
+  };
 }
 
 /** Returns the content after a deletion request: objects with finalizers terminate, all others are deleted. */
@@ -87,17 +108,13 @@ function afterDeletion(count: Read<ContentCount>, since: string): Read<ContentCo
     examples: group.examples.map((object) => terminated(object, since)),
   }));
   const terminating = [...count.value.terminating, ...guarded];
-  const total = terminating.reduce((sum, group) => sum + group.count, 0);
+  const total = sum(terminating.map((group) => group.count));
   return readOk({ total, queued: 0, terminating, guarded: [] });
 }
 
-/**
- * Returns the object as terminating. A deletion raises the generation (apiserver, rest.BeforeDelete), so earlier
- * conditions are about another generation.
- */
+/** Returns the object as terminating. Its conditions are about an earlier generation then (apiserver, rest.BeforeDelete). */
 function terminated<T extends ObjectFacts>(object: T, at: string, more?: Partial<T>): T {
   if (object.deletionTimestamp !== undefined) return object;
-  const { generation: before } = object;
-  const generation = before === undefined ? undefined : before + 1;
+  const generation = object.generation && object.generation + 1;
   return { ...object, deletionTimestamp: at, generation, ...more };
 }

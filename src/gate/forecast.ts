@@ -1,6 +1,6 @@
-import { basisOf } from '../forecast/basis.ts';
 import { orderEntry, orderOf } from '../forecast/order.ts';
 import { forecastOf } from '../forecast/outcome.ts';
+import { basisOf } from '../forecast/predict.ts';
 import type { NamespaceResult } from '../model/result.ts';
 import { EXAMINE_LIMIT_MS, type Examination, examine } from './examine.ts';
 import { addLeftBehind } from './left-behind.ts';

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
-import { basisOf } from '../../src/forecast/basis.ts';
 import { forecastOf } from '../../src/forecast/outcome.ts';
-import { foresee } from '../../src/forecast/predict.ts';
+import { basisOf, foresee } from '../../src/forecast/predict.ts';
 import { podFacts } from '../../src/model/facts/workloads.ts';
 import { outcomeOf } from '../../src/model/outcome.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
