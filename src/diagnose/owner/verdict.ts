@@ -226,9 +226,10 @@ function hasRival({ held, tied, writer }: Case, best: Suspect): boolean {
   });
 }
 
-/** Reports whether another program writes the status. */
-function isStatusOfAnother({ held, actors }: OwnerQuestion, best: Suspect): boolean {
-  return statusManagers(held).some((manager) => {
+/** Reports whether another program writes the status: of another product's finalizer that tells nothing. */
+function isStatusOfAnother({ actors, domain, held }: OwnerQuestion, best: Suspect): boolean {
+  const isMeant = domain.relation === 'own' || domain.relation === 'none';
+  return (isMeant ? statusManagers(held) : []).some((manager) => {
     const writers = workloadsOfProgram(actors, manager);
     return (
       writers.length + productsOf(manager).length > 0 &&
