@@ -64,8 +64,7 @@ export function messageWords(finding: Finding, scene: Scene, previous?: Finding)
   const { finalizer = '', message } = finding;
   const isNamed = finalizer !== '' && previous?.finalizer === finalizer;
   const subjects = [finding, ...(previous ? [previous] : [])].map(({ subject }) => subject);
-  const short = message.replace(`finalizer ${finalizer}`, finalizer);
-  const text = isNamed ? short.replace(finalizer, 'the finalizer') : message;
+  const text = isNamed ? message.replace(`finalizer ${finalizer}`, 'the finalizer') : message;
   const past = text.replace(/^is\b/, 'was').replace(/^has\b/, 'had');
   return findingText(scene.isOver ? past : text, finding, scene, subjects);
 }
