@@ -329,7 +329,7 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   const restart = isLed ? [] : restartRemedies(context, actor, again);
   const lead = `Let ${who} become the leader, or end the process that holds the Lease`;
   return {
-    says: `runs, but may ${isLed ? 'not lead' : 'have no leader'}: ${what} ${isLed ? `is held by ${holder}` : `was last renewed at ${renewTime}`}`,
+    says: `${isLed ? 'runs, but may not lead' : 'may have no leader'}: ${what} ${isLed ? `is held by ${holder}` : `was last renewed at ${renewTime}`}`,
     remedies: [
       ...log,
       showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
