@@ -7,7 +7,7 @@ import type { ContentCount, ObjectFacts, Snapshot } from '../../src/model/snapsh
 
 /**
  * What the gate saw on a real control plane: `npm run record:snapshots` writes these files and this reads
- * them. Two looks at one hang, a few seconds apart, as during a wait.
+ * them. Two looks at one hang, a few seconds apart, as during a wait. Those with `from` were made in memory, from that.
  */
 export interface RecordedLooks {
   scenario: string;
@@ -16,6 +16,8 @@ export interface RecordedLooks {
   version: string;
   /** What the gate must say, of a situation that is no scenario (any more): expressions are written as /text/. */
   expected?: JsonObject;
+  /** Why a forecast before the deletion calls it clear. */
+  beginsLater?: string;
   /** Only its time and its content are of then: two looks are compared by nothing else. */
   before: Snapshot;
   now: Snapshot;
