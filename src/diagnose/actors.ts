@@ -1,15 +1,8 @@
 import { matchesGlob } from '../base/text.ts';
-import type { templateFacts } from '../model/facts/programs.ts';
 import { hasPodEnded } from '../model/facts/workloads.ts';
 import type { Subject } from '../model/finding.ts';
 import { itemsIn } from '../model/read.ts';
-import type {
-  ClusterSources,
-  Condition,
-  OwnerReference,
-  PodFacts,
-  WorkloadFacts,
-} from '../model/snapshot.ts';
+import type { ClusterSources, OwnerReference, PodFacts, WorkloadFacts } from '../model/snapshot.ts';
 import type { Context } from './context.ts';
 import { remember } from './remember.ts';
 import type { Account } from './rights.ts';
@@ -18,29 +11,12 @@ import type { Account } from './rights.ts';
  * A workload of any kind that runs a program in the cluster, or would run it with replicas: found
  * from its pods upwards and from the lists of workloads downwards.
  */
-export interface Actor extends Omit<ReturnType<typeof templateFacts>, 'account'> {
+export interface Actor extends Omit<WorkloadFacts, 'account' | 'uid'> {
   /** Undefined: the workload was not read; the workloads and pods that it controls were. */
-  uid?: string | undefined;
-  apiVersion: string;
-  kind: string;
-  namespace: string;
-  name: string;
+  uid: string | undefined;
   account: Account;
-  labels: Record<string, string>;
-  annotations: Record<string, string>;
-  selectors: string[];
-  wanted: number;
-  ready: number;
   /** Its pods, if those of its namespace were read. */
   pods: PodFacts[];
-  conditions: Condition[];
-  nodeSelector: Record<string, string>;
-  scaledBy?: WorkloadFacts['scaledBy'];
-  requires?: WorkloadFacts['requires'];
-  /** The controller of the workload itself: OLM, or an operator of operators. */
-  owner?: OwnerReference | undefined;
-  creationTimestamp?: string | undefined;
-  deletionTimestamp?: string | undefined;
   /** The workload existed when the gate began, and was deleted since. */
   isGone: boolean;
 }
@@ -61,10 +37,11 @@ export const actorsOf = remember((context: Context): Actor[] => {
   const byUid = new Map(workloads.map((workload) => [workload.uid, workload]));
   const found = new Map<string, Actor>();
   const add = (actor: Actor): Actor => {
-    const key = keyOf(actor);
+    const key = `${actor.kind} ${actor.namespace}/${actor.name}`;
     // A ReplicaSet known only by its pods may belong to a Deployment that was read.
-    const known = found.get(keyOf({ ...actor, isGone: false })) ?? found.get(key) ?? actor;
-    if (known === actor) found.set(key, actor);
+    const known = found.get(key) ?? actor;
+    known.isGone &&= actor.isGone;
+    found.set(key, known);
     return known;
   };
   for (const workload of workloads) {
@@ -76,7 +53,10 @@ export const actorsOf = remember((context: Context): Actor[] => {
       actor.ready += workload.ready;
     }
   }
-  for (const pod of podsOf(context)) {
+  // Reports quote the first pods: the troubles of those that have ended come last.
+  for (const pod of podsOf(context).sort(
+    (a, b) => Number(hasPodEnded(a)) - Number(hasPodEnded(b)),
+  )) {
     const top = topOf(pod, byUid, now);
     if (top === undefined) continue;
     const actor = add(top);
@@ -88,21 +68,10 @@ export const actorsOf = remember((context: Context): Actor[] => {
     // Workloads of other types count replicas in fields of their own, or not at all.
     actor.ready = Math.max(actor.ready, actor.pods.filter(({ ready }) => ready).length);
   }
-  for (const actor of found.values()) {
-    // Reports quote the first pods: the troubles of those that have ended come last.
-    actor.pods.sort((a, b) => Number(hasPodEnded(a)) - Number(hasPodEnded(b)));
-  }
   return [...found.values(), ...departedWorkloads(context, byUid)];
 });
 
-function keyOf({ kind, namespace, name, isGone }: Actor): string {
-  return `${kind} ${namespace}/${name} ${isGone}`;
-}
-
-/**
- * Reports whether a Job has ended, so that it creates no more pods. A suspended Job may create some. No other
- * workload has these conditions.
- */
+/** Reports whether a Job creates no more pods, unlike a suspended one. No other workload has these conditions. */
 function hasEnded({ conditions }: WorkloadFacts): boolean {
   return conditions.some(({ type, status }) =>
     /^(?:Complete|Failed) True$/.test(`${type} ${status}`),
@@ -112,8 +81,9 @@ function hasEnded({ conditions }: WorkloadFacts): boolean {
 function podsOf({ now }: Context): PodFacts[] {
   const everywhere = itemsIn(now.cluster.pods);
   const places = Object.values(now.places).flatMap(({ pods }) => itemsIn(pods));
-  const own = now.places[now.namespace.name]?.pods === undefined ? itemsIn(now.pods) : [];
-  return [...new Map([...everywhere, ...places, ...own].map((pod) => [pod.uid, pod])).values()];
+  // Of its own namespace a forecast has the pods that would be left.
+  const own = itemsIn(now.pods);
+  return [...new Map([...own, ...everywhere, ...places].map((pod) => [pod.uid, pod])).values()];
 }
 
 /** Returns the Deployment of a ReplicaSet or the CronJob of a Job. A Deployment that another one owns is a program of its own. */
@@ -128,7 +98,8 @@ function topOf(
   now: Context['now'],
 ): Actor | undefined {
   const controller = pod.ownerReferences.find((owner) => owner.controller);
-  const isGone = isShuttingDown(pod);
+  // Without a controller, the workload of a pod that ends was deleted.
+  const isGone = pod.deletionTimestamp !== undefined && !pod.ready;
   // Static pods are "controlled" by their Node (kubelet, mirror pods).
   if (controller === undefined || controller.kind === 'Node') {
     const { annotations, deletionTimestamp } = pod;
@@ -136,8 +107,10 @@ function topOf(
   }
   let top = byUid.get(controller.uid);
   if (top === undefined) {
-    const list = WORKLOAD_OF[controller.kind];
-    const isRead = list !== undefined && now.cluster[list]?.ok === true;
+    const plural = `${controller.kind}s`.toLowerCase();
+    const isRead = WORKLOAD_SOURCES.some(
+      (key) => key.toLowerCase() === plural && now.cluster[key]?.ok,
+    );
     return { ...actorBehind(skipReplicaSet(controller, pod), pod), isGone: isRead && isGone };
   }
   top = makerOf(top, byUid) ?? top;
@@ -155,13 +128,6 @@ function actorOfWorkload(workload: WorkloadFacts): Actor {
     : actorOf(workload);
 }
 
-const WORKLOAD_OF: Record<string, keyof ClusterSources> = {
-  ReplicaSet: 'replicaSets',
-  StatefulSet: 'statefulSets',
-  DaemonSet: 'daemonSets',
-  Job: 'jobs',
-};
-
 /** Returns the Deployment of a ReplicaSet by the name of the ReplicaSet; any other controller unchanged. */
 function skipReplicaSet(controller: OwnerReference, { labels }: PodFacts): OwnerReference {
   const suffix = `-${labels['pod-template-hash']}`;
@@ -170,24 +136,11 @@ function skipReplicaSet(controller: OwnerReference, { labels }: PodFacts): Owner
     : controller;
 }
 
-/** Reports whether a pod is terminating and not ready: without a controller, its workload was deleted. */
-function isShuttingDown({ deletionTimestamp, ready }: PodFacts): boolean {
-  return deletionTimestamp !== undefined && !ready;
-}
-
-type Seen = Omit<Actor, 'account' | 'selectors' | 'pods' | 'isGone'> &
-  Pick<WorkloadFacts, 'account' | 'selectors'>;
-
-function actorOf(seen: Seen): Actor {
-  const { account, namespace, name, programs, selectors = [] } = seen;
-  return {
-    ...seen,
-    selectors,
-    account: { namespace, name: account },
-    programs: [...new Set([name, ...programs])],
-    pods: [],
-    isGone: false,
-  };
+function actorOf(seen: Omit<WorkloadFacts, 'uid'> & Pick<Actor, 'uid'>): Actor {
+  const { account: own, namespace, name, selectors = [] } = seen;
+  const account = { namespace, name: own };
+  const programs = [...new Set([name, ...seen.programs])];
+  return { ...seen, account, programs, selectors, pods: [], isGone: false };
 }
 
 /** What is not known of a workload that was not read. */
