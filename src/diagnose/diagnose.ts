@@ -11,8 +11,7 @@ import { heldByFinalizers } from './owner/finalizers.ts';
 import { type RuleResult, resultId } from './results.ts';
 import { failingApis } from './rules/apis.ts';
 import { namespaceControllerInactive, unexplainedHang } from './rules/controller.ts';
-import { podOverdue } from './rules/kubelet.ts';
-import { podGracePeriod, volumeInUse } from './rules/pods.ts';
+import { podGracePeriod, podOverdue, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingTypes } from './rules/types.ts';
 
 /** What may hold a namespace, and why that does not proceed. The graph links and ranks the findings of all rules. */

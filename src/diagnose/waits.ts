@@ -14,7 +14,7 @@ import { domainOf, isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { remember } from './remember.ts';
 import { idsOfHeld, namespaceSubject, type RuleResult, resultId } from './results.ts';
-import { findingsOfPod, idsOfObject } from './rules/pods.ts';
+import { idsOfObject, idsOfPod } from './rules/pods.ts';
 
 /** When a held object waits for another terminating one; `texts` say what it waits for. */
 const EDGES = {
@@ -244,7 +244,7 @@ export function idsOfPods(context: Context, { objects }: Held): string[] {
           hasUidInStatus(context, one, pod),
       ),
     )
-    .flatMap((pod) => findingsOfPod(context, pod).map(resultId));
+    .flatMap((pod) => idsOfPod(context, pod));
 }
 
 export function namedOutside(context: Context, held: Held): Wanted['partners'] {

@@ -42,7 +42,7 @@ import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isSameVersion } from './rules/apis.ts';
 import { isUnexplainedByContent } from './rules/controller.ts';
-import { wantedNodeAgents } from './rules/kubelet.ts';
+import { wantedNodeAgents } from './rules/pods.ts';
 import { namedOutside, PROTECTION } from './waits.ts';
 
 type Part = Partial<Omit<Wanted, 'parseDetail'>>;

@@ -1,22 +1,39 @@
+import { listNames, shortQuote } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
-import { CLAIM_PROTECTION, typeName } from '../../model/facts/metadata.ts';
-import { isInGracePeriod } from '../../model/facts/workloads.ts';
+import { CLAIM_PROTECTION, isBuiltIn } from '../../model/facts/metadata.ts';
+import { hasPodEnded, isInGracePeriod, isOverdue } from '../../model/facts/workloads.ts';
+import type { Remedy } from '../../model/finding.ts';
 import { itemsIn, valueIn } from '../../model/read.ts';
-import type { ObjectFacts, PodFacts, Snapshot } from '../../model/snapshot.ts';
-import { preventionRemedies, withRole } from '../commands.ts';
-import { groupsOf, terminatingPods } from '../content.ts';
+import type { NodeFacts, ObjectFacts, PodFacts, Snapshot, Wanted } from '../../model/snapshot.ts';
+import { partnerKey } from '../../model/snapshot.ts';
+import { type Actor, actorsOf, actorText } from '../actors.ts';
+import {
+  fixRemedy,
+  kubectl,
+  lookRemedy,
+  nameArgs,
+  namespaceArgs,
+  objectArgs,
+  preventionRemedies,
+  startRemedies,
+  withRole,
+} from '../commands.ts';
+import {
+  countsOf,
+  detailOf,
+  eventsAbout,
+  groupsOf,
+  servedType,
+  terminatingPods,
+} from '../content.ts';
 import type { Context } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isUnattended } from '../movement.ts';
+import { remember } from '../remember.ts';
 import { foldSubjects, idsOfHeld, type RuleResult, resultId, subjectOf } from '../results.ts';
-import {
-  deletePodsCommand,
-  forceRemedy,
-  namesOf,
-  overdueByNode,
-  overdueResult,
-} from './kubelet.ts';
 import { refusalOfContent } from './types.ts';
+
+const namesOf = (pods: readonly PodFacts[]): string => listNames(pods.map(({ name }) => name));
 
 /** Longer than a job can wait, in seconds: GitHub ends a job after 6 h. */
 const ENDLESS_GRACE = 6 * 3_600;
@@ -41,20 +58,15 @@ export function podGracePeriod(context: Context): RuleResult[] {
   );
   const { text, ...rest } = forceRemedy(pods);
   // It waits for half of the grace period, or until its next list of all namespaces (--namespace-sync-period).
-  const force = {
-    text: `${text}; Kubernetes looks at the namespace again within 5 minutes`,
-    ...rest,
-  };
+  const again = `${text}; Kubernetes looks at the namespace again within 5 minutes`;
+  const force = withRole(seconds > ENDLESS_GRACE ? 'now' : 'or', { text: again, ...rest });
   return [
     {
       ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
       ...foldSubjects(pods),
       message: `is still shutting down: its grace period of ${grace} runs until ${until}`,
       evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
-      remedies:
-        seconds > ENDLESS_GRACE
-          ? [withRole('now', force), ...lower]
-          : [withRole('now', { text: wait }), ...lower, withRole('or', force)],
+      remedies: seconds > ENDLESS_GRACE ? [force, ...lower] : [fixRemedy(wait), ...lower, force],
     },
   ];
 }
@@ -65,12 +77,352 @@ export function isNodeLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean
   return node !== undefined && node.ready !== 'True';
 }
 
-/** Returns the finding, shared with other pods, that says why a terminating pod has not ended. */
-export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
+/** Returns the id of the finding, shared with other pods, that says why a terminating pod has not ended. */
+export function idsOfPod(context: Context, pod: PodFacts): string[] {
   const { nodeName = '', uid } = pod;
   const overdue = overdueByNode(context).get(nodeName) ?? [];
-  if (overdue.some((one) => one.uid === uid)) return [overdueResult(context, nodeName, overdue)];
-  return isInGracePeriod(pod, context.nowMs) ? podGracePeriod(context) : [];
+  if (overdue.some((one) => one.uid === uid))
+    return [resultId(overdueResult(context, nodeName, overdue))];
+  return isInGracePeriod(pod, context.nowMs) ? podGracePeriod(context).map(resultId) : [];
+}
+
+// What the kubelet of a ready node waits for before it confirms the end of a pod. Its Events say it of a pod that was
+// deleted before its namespace, which then accepts no new ones. Else the pod shows how far the kubelet came: containers,
+// network and devices, volumes (kubernetes pkg/kubelet/kubelet.go, SyncTerminatingPod and SyncTerminatedPod).
+
+/** Parts of a node: what they do not do, which pods wait for them, an Event about each, and the DaemonSets that run them. */
+interface Part {
+  what: string;
+  does: string;
+  isLeft: (pod: PodFacts) => boolean;
+  event: RegExp;
+  agents?: RegExp;
+  /** The objects by which a pod uses a driver. */
+  claims?: { kind: string; of: (pod: PodFacts) => readonly string[] };
+}
+
+const PARTS: readonly Part[] = [
+  {
+    ...{ what: 'network plugin', does: "release the pod's network" },
+    isLeft: (pod) => isHalfway(pod) && devicesOf(pod).length === 0,
+    // containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration.
+    event:
+      /plugin type=|failed to find plugin |destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
+    agents:
+      /calico|canal|cilium|flannel|kindnet|aws-node|antrea|multus|weave|ovn|kube-router|\bcni\b/,
+  },
+  {
+    ...{ what: 'DRA driver', does: "release the pod's devices" },
+    isLeft: (pod) => isHalfway(pod) && devicesOf(pod).length > 0,
+    ...{ event: /dynamic resources|(?:Unp|P)repareResources/i, agents: /\bdra\b/ },
+    claims: { kind: 'ResourceClaim', of: devicesOf },
+  },
+  {
+    ...{ what: 'CSI driver', does: "unmount the pod's volume" },
+    isLeft: (pod) => hasPodEnded(pod) && [...pod.claims, ...(pod.drivers ?? [])].length > 0,
+    ...{ event: /\b(?:un)?mount[\w.]* .{0,60}?volume \\{0,3}"/i, agents: /\bcsi\b/ },
+    claims: { kind: 'PersistentVolumeClaim', of: (pod) => pod.claims },
+  },
+  {
+    ...{ what: 'container runtime', does: "end the pod's container" },
+    isLeft: ({ hasStopped }) => hasStopped === false,
+    event: /KillContainerError/,
+  },
+];
+
+/** Reports whether its containers have ended, and its kubelet has not yet said that the pod has. */
+function isHalfway(pod: PodFacts): boolean {
+  return pod.hasStopped === true && !hasPodEnded(pod);
+}
+
+function devicesOf({ devices = [] }: PodFacts): string[] {
+  return devices;
+}
+
+/** Warnings about pods that are shut down as they should be: failed probes, ConfigMaps that were deleted first. */
+const ORDINARY =
+  /^(?:Unhealthy|Probe\w*|BackOff|DNSConfigForming|FailedScheduling|NodeNotReady|FailedToRetrieveImagePullSecret): |^FailedMount: .*(?:not registered|not found)$/;
+const ENDING = /^(?:FailedKillPod|ExceededGracePeriod|\w*unmount\w*|\w*unprepare\w*): /i;
+
+/**
+ * Returns the warnings about pods since their deletion, of these the one that says what their kubelet waits for, the part of
+ * the node that this is, and for each driver or plugin that may be meant the DaemonSets that may run it.
+ */
+function waitOf(context: Context, pods: readonly PodFacts[]) {
+  const requested = pods.map(
+    ({ deletionTimestamp = '', deletionGracePeriodSeconds = 0 }) =>
+      Date.parse(deletionTimestamp) - 1_000 * deletionGracePeriodSeconds,
+  );
+  const warnings = eventsAbout(context, { objects: pods })
+    .filter(({ type, at = '' }) => type === 'Warning' && Date.parse(at) >= Math.min(...requested))
+    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1))
+    .map(({ reason, message }) => `${reason}: ${message}`);
+  const telling = warnings.filter((text) => !ORDINARY.test(text));
+  const told = telling.find((text) => ENDING.test(text)) ?? telling[0];
+  const part = PARTS.find(({ event, isLeft }) =>
+    told === undefined ? pods.every(isLeft) : event.test(told),
+  );
+  const drivers = part ? driversOf(context, part, pods, told) : [];
+  const each = drivers.length === 0 ? [undefined] : drivers;
+  const agents = each.map((driver) => ({ driver, all: agentsFor(context, part, driver) }));
+  return { warnings, told, part, agents };
+}
+
+/** Returns the pods whose grace period is over, by node: only its kubelet may confirm that nothing runs any more (kubernetes/pkg/kubelet/kubelet_pods.go). */
+const overdueByNode = remember((context: Context): Map<string, PodFacts[]> => {
+  const { now, nowMs } = context;
+  const overdue = terminatingPods(context).filter(
+    (pod) => isOverdue(pod, nowMs) || (isInGracePeriod(pod, nowMs) && isUnattended(now, pod)),
+  );
+  return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
+});
+
+export function podOverdue(context: Context): RuleResult[] {
+  return [...overdueByNode(context)].map(([name, pods]) => overdueResult(context, name, pods));
+}
+
+/** Returns the finding about overdue pods of a node: it is lost, or its kubelet waits for something. */
+function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
+  const { forecast, nodes } = context.now;
+  const read = nodes[nodeName];
+  const node = valueIn(read);
+  const names = namesOf(pods);
+  const end = pods[0]?.deletionTimestamp;
+  const wait = waitOf(context, pods);
+  const { told, warnings } = wait;
+  const because = `(${shortQuote(node?.readyReason ?? 'no reason')})`;
+  const none = read?.ok ? 'does not exist' : 'was not read';
+  const common = {
+    evidence: [
+      `Pod ${names}${forecast === undefined ? `; grace period until ${end}` : ''}`,
+      ...[...new Set(told === undefined ? warnings : [told, ...warnings])].slice(0, 5),
+      `Node ${nodeName}: ${node ? `Ready=${node.ready} ${because}` : none}`,
+    ],
+    blocksNamespace: true,
+  };
+  const force = withRole('or', forceRemedy(pods));
+  if (read?.ok && node?.ready !== 'True') {
+    const isFaulty = node?.ready === 'False';
+    const lost = node === undefined ? 'no longer exists' : 'is not ready';
+    return {
+      code: 'pod-node-unavailable',
+      subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
+      examples: pods.slice(0, 10).map(subjectOf),
+      message: `${lost}${isFaulty ? ` ${because}` : ''}, so no kubelet confirms the end of Pod ${names}`,
+      ...common,
+      since: node?.readySince,
+      // A kubelet that reports itself as not ready may still end pods.
+      certainty: forecast !== undefined && isFaulty ? 'unknown' : undefined,
+      remedies: [...nodeRemedies(nodeName, node), force],
+    };
+  }
+  const quote = told && shortQuote(told);
+  const { waits, remedies } = kubeletTrouble(context, pods, nodeName, wait);
+  const restart = `If nothing else helps, restart the container runtime or the kubelet on node ${nodeName} (with containerd: systemctl restart containerd kubelet); its other pods keep running`;
+  return {
+    code: 'pod-not-confirmed',
+    ...foldSubjects(pods),
+    message: `is overdue, and ${waits}${quote === undefined ? '' : `: ${quote}`}`,
+    ...{ quote, ...common, since: end, scope: 'cluster' },
+    remedies: [...remedies, force, withRole('or', { text: restart })],
+  };
+}
+
+/** Says what the kubelet of a ready node waits for, by an Event (`told`) or by the pods, and how to end that. */
+function kubeletTrouble(
+  context: Context,
+  pods: readonly PodFacts[],
+  node: string,
+  { agents, part, told }: ReturnType<typeof waitOf>,
+): Pick<RuleResult, 'remedies'> & { waits: string } {
+  const failing = agents.flatMap(({ driver, all }) => {
+    const agent = part && agentOf(context, all, node);
+    return agent ? { ...agent, driver } : [];
+  });
+  const found = failing.length === 1 ? failing[0] : undefined;
+  const who = found && actorText(found.agent);
+  const driver = found?.driver ?? (agents.length === 1 ? agents[0]?.driver : undefined);
+  // The Event names it.
+  const what = `${part?.what}${told === undefined && driver ? ` ${driver}` : ''}`;
+  const claims = [...new Set(pods.flatMap((pod) => part?.claims?.of(pod) ?? []))];
+  const claim = claims.length === 1 ? ` (claim ${claims[0]})` : '';
+  const fails = part && `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
+  const runs = found
+    ? `, which ${who} runs (${found.agent.ready} of ${found.agent.wanted} ready; it ${found.trouble})`
+    : '';
+  const repair = part
+    ? `Repair the ${what} on node ${node}${runs}: it ${fails}`
+    : `Resolve what the kubelet of node ${node} reports`;
+  const where = [...namespaceArgs(found?.agent.namespace), '--field-selector'];
+  const getPods = kubectl('get', 'pods', ...where, `spec.nodeName=${node}`, '-o', 'wide');
+  const absent = `See which nodes ${who} selects, and what it tolerates: node ${node} has no pod of it`;
+  const seeAgent =
+    found &&
+    (found.pod
+      ? lookRemedy(`See the pods of ${who} on node ${node}`, getPods)
+      : lookRemedy(absent, kubectl('describe', ...objectArgs(found.agent))));
+  const see = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
+  const [pod = { kind: 'Pod', name: '' }] = pods;
+  const log = `Read on node ${node} what its kubelet says of Pod ${pod.name}: journalctl -u kubelet --since=-10min | grep ${pod.name}`;
+  // What uses a driver needs it. A network plugin without pods may have been replaced by another one on purpose.
+  const start =
+    part?.claims && found?.agent.wanted === 0
+      ? startRemedies(context, found.agent, `its pod on node ${node} can then ${part.does}`)
+      : [fixRemedy(repair)];
+  return {
+    waits: part
+      ? `on node ${node} the ${what} ${fails}${found ? `; ${who} ${found.trouble}` : ''}`
+      : `the kubelet of node ${node} has not confirmed that it has ended`,
+    remedies:
+      told || found
+        ? [
+            ...start,
+            ...(seeAgent ? [seeAgent] : []),
+            told
+              ? lookRemedy(see, kubectl('describe', ...objectArgs(pod)))
+              : withRole('look', { text: log }),
+          ]
+        : // The part is a guess, which the log of the kubelet confirms.
+          [fixRemedy(log), ...(part ? [withRole('or', { text: repair })] : [])],
+  };
+}
+
+/** Returns what ends the pods of a node: one that no longer exists, that reports a fault itself, or that is silent. */
+function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
+  const wait =
+    'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)';
+  if (node === undefined) return [fixRemedy(wait)];
+  const target = nameArgs('node', name);
+  const isReporting = node.ready === 'False';
+  const fix = isReporting
+    ? `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? 'no reason')}" (with containerd: systemctl restart containerd)`
+    : `Start the machine or the kubelet of node ${name} again`;
+  const drop = withRole('or', {
+    text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
+    command: kubectl('delete', ...target),
+    risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
+  });
+  return [
+    fixRemedy(`${fix}; the kubelet then confirms that the pods have ended`),
+    lookRemedy(`See the state of node ${name}`, kubectl('describe', ...target)),
+    ...(isReporting ? [] : [drop]),
+  ];
+}
+
+/**
+ * Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped
+ * (kubernetes pkg/kubelet/kubelet.go: SyncTerminatingPod does not heed that its context is cancelled).
+ */
+function forceRemedy(pods: readonly PodFacts[]): Remedy {
+  return {
+    text: `Delete Pod ${namesOf(pods)} without waiting for a kubelet`,
+    command: deletePodsCommand(pods, '--grace-period=0', '--force'),
+    risk: 'the Pod object is deleted although its containers may still run and use their volumes',
+  };
+}
+
+function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): string {
+  const names = nameArgs('pod', ...pods.map(({ name }) => name));
+  return kubectl('delete', ...names, ...namespaceArgs(pods[0]?.namespace), ...flags);
+}
+
+/** How Events name a plugin or driver; in its name, words that many have. */
+const NAMES = [
+  /(?:plugin type=|failed to find plugin )\\{0,3}"([\w.-]{1,100})/,
+  /UniqueName: \\{0,3}"kubernetes\.io\/csi\/([\w.-]{1,100})\^/,
+  /\b(?:driver|plugin)(?: name)? \\{0,3}"?([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/,
+];
+const COMMON = /^(?:.|csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
+
+/** Returns the plugin that an Event names, or else the drivers of what the pods use. */
+function driversOf(
+  context: Context,
+  part: Part,
+  pods: readonly PodFacts[],
+  told: string | undefined,
+): string[] {
+  const named = NAMES.flatMap((pattern) => pattern.exec(told ?? '')?.[1] ?? []).slice(0, 1);
+  if (told !== undefined) return named;
+  const claimed = claimsOf(context, part, pods).flatMap(({ object }) => {
+    const volumes = volumesOf(context, object).flatMap((name) => {
+      return valueIn(context.now.partners[partnerKey({ ...VOLUME, name })]) ?? [];
+    });
+    return [object, ...volumes].flatMap((one) => detailOf(context, one)?.names ?? []);
+  });
+  const own = part.claims?.kind === CLAIM ? pods.flatMap(({ drivers = [] }) => drivers) : [];
+  const drivers = claimed.flatMap(({ field, name }) => (DRIVER.test(field) ? name : []));
+  return [...new Set([...own, ...drivers])];
+}
+
+const CLAIM = 'PersistentVolumeClaim';
+const VOLUME = { group: '', kind: 'PersistentVolume', namespace: undefined };
+/** Of a PersistentVolume, and of a device that a ResourceClaim was given. */
+const DRIVER = /^(?:spec\.csi|status\.allocation\.devices\.results\[\])\.driver$/;
+
+/** Returns the objects by which pods use the drivers of a part. */
+function claimsOf({ now }: Context, { claims }: Part, pods: readonly PodFacts[]) {
+  const names = pods.flatMap((pod) => claims?.of(pod) ?? []);
+  return countsOf(now)
+    .filter(({ type }) => type.kind === claims?.kind && isBuiltIn(type.group))
+    .flatMap(({ type, terminating, guarded }) =>
+      [...terminating, ...guarded].flatMap(({ examples }) =>
+        examples.flatMap((object) => (names.includes(object.name) ? { type, object } : [])),
+      ),
+    );
+}
+
+function volumesOf(context: Context, claim: ObjectFacts): string[] {
+  const { references = [] } = detailOf(context, claim) ?? {};
+  return references.flatMap(({ kind, name }) => (kind === VOLUME.kind ? name : []));
+}
+
+/** Returns the DaemonSets that may run a part: that serve this driver, or whose names have all words of its name. */
+function agentsFor(context: Context, part: Part | undefined, driver = ''): Actor[] {
+  const { agents = /^$/ } = part ?? {};
+  const all = actorsOf(context).filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone);
+  const serving = all.filter(({ serves = [] }) => serves.includes(driver));
+  if (serving.length > 0) return serving;
+  const words = driver.split(/[.-]/).filter((one) => one !== '' && !COMMON.test(one));
+  const textOf = (one: Actor) => `${one.namespace} ${one.name} ${one.programs.join(' ')}`;
+  const named = all.filter((one) => words.every((word) => textOf(one).includes(word)));
+  const usual = named.filter((one) => agents.test(textOf(one)));
+  return words.length > 0 && usual.length === 0 ? named : usual;
+}
+
+/** Returns the one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
+function agentOf(context: Context, all: readonly Actor[], node: string) {
+  if (all.some(({ namespace }) => context.now.places[namespace]?.pods?.ok !== true))
+    return undefined;
+  const failing = ({ pods }: Actor) => pods.find((pod) => pod.nodeName === node && !pod.ready);
+  const isThere = all.some(({ pods }) => pods.some(({ nodeName }) => nodeName === node));
+  const [agent, ...others] = all
+    .filter((one) => !isThere || failing(one))
+    .toSorted((a, b) => a.name.length - b.name.length);
+  // `ebs-csi-node` and `ebs-csi-node-windows`, `cilium` and `cilium-envoy`.
+  const isOne = others.every(
+    (one) => one.namespace === agent?.namespace && one.name.startsWith(`${agent.name}-`),
+  );
+  if (agent === undefined || !isOne) return undefined;
+  const pod = failing(agent);
+  const trouble = pod ? `has Pod ${pod.name} there, which is not ready` : 'has no pod there';
+  return { agent, pod, trouble };
+}
+
+/** Returns what to read about the parts for which kubelets wait: drivers, the DaemonSets, and then their pods. */
+export function wantedNodeAgents(context: Context): Partial<Wanted> {
+  const volumes = servedType(context, { apiVersion: 'v1', kind: VOLUME.kind });
+  const waits = [...overdueByNode(context).values()].flatMap((pods) => {
+    const { agents, part, told } = waitOf(context, pods);
+    return part ? { agents, details: told ? [] : claimsOf(context, part, pods) } : [];
+  });
+  const details = waits.flatMap((one) => one.details);
+  const names = details.flatMap(({ object }) => volumesOf(context, object));
+  const agents = waits.flatMap((one) => one.agents.flatMap(({ all }) => all.slice(0, 5)));
+  return {
+    ...{ cluster: waits.length === 0 ? [] : ['daemonSets'], details },
+    places: agents.map(({ namespace }) => ({ namespace, sources: ['pods'] })),
+    partners: volumes ? names.map((name) => ({ type: volumes, namespace: undefined, name })) : [],
+  };
 }
 
 /**
@@ -78,10 +430,8 @@ export function findingsOfPod(context: Context, pod: PodFacts): RuleResult[] {
  * their finalizer: the data would be deleted with the claim while the pod uses it.
  */
 export function volumeInUse(context: Context): RuleResult[] {
-  return groupsOf(context.now)
-    .filter(({ type }) => typeName(type) === 'persistentvolumeclaims')
-    .flatMap(({ examples }) => examples)
-    .flatMap((claim) => claimResults(context, claim));
+  const claims = groupsOf(context.now).filter(({ type }) => type.kind === CLAIM);
+  return claims.flatMap(({ examples }) => examples.flatMap((one) => claimResults(context, one)));
 }
 
 export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
@@ -106,10 +456,10 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   if (pods.length === 0) return [];
   const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
-  const deletion = withRole('now', {
-    text: `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
-    command: deletePodsCommand(staying, '--wait=false'),
-  });
+  const deletion = fixRemedy(
+    `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
+    { command: deletePodsCommand(staying, '--wait=false') },
+  );
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refusals = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
@@ -127,7 +477,7 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
       remedies: staying.length > 0 && refusals.length === 0 ? [deletion] : [],
       waitsFor: [
         ...refusals,
-        ...pods.flatMap((pod) => [...idsOfHeld(pod), ...findingsOfPod(context, pod).map(resultId)]),
+        ...pods.flatMap((pod) => [...idsOfHeld(pod), ...idsOfPod(context, pod)]),
       ],
     },
   ];
