@@ -277,6 +277,7 @@ const BARE_HOST =
 function servicesIn(spec: readonly Place[], own: string): Reference[] {
   const inside = `(?<![\\w-])([a-z0-9-]+)\\.${escapeForRegExp(own)}(?=\\.svc|[:/,]|$)`;
   const host = new RegExp(inside, 'g');
+  const service = { group: '', kind: 'Service', namespace: own, isAddress: true };
   return spec.flatMap(({ field, value }) =>
     textOf(value).flatMap((text) => {
       const alone = ADDRESS_FIELD.test(field) ? text.split(/, ?/) : [];
@@ -284,14 +285,7 @@ function servicesIn(spec: readonly Place[], own: string): Reference[] {
       return found
         .flatMap((one) => one?.[1] ?? [])
         .filter((name) => name !== 'localhost')
-        .map((name) => ({
-          group: '',
-          kind: 'Service',
-          namespace: own,
-          name,
-          field,
-          isAddress: true,
-        }));
+        .map((name) => ({ ...service, name, field }));
     }),
   );
 }

@@ -152,10 +152,7 @@ export function rightsOf(
   };
 }
 
-/**
- * Returns those of the unbound roles that the account may have lost. A copy of an operator for another namespace has one by
- * a RoleBinding there: where that was not read, nothing shows that it lost any.
- */
+/** Returns those of the unbound roles that no RoleBinding of its own namespace gives to a copy of an operator either; none if that was not read. */
 export function rolesLost({ now }: Context, { namespace = '' }: Account, unbound: string[]) {
   const home = now.places[namespace]?.roleBindings;
   // A Role may have the name of the ClusterRole beside it.
@@ -175,45 +172,35 @@ export function roleGone({ now: { cluster } }: Context, account: Account): strin
   )?.role.name;
 }
 
-/**
- * Reports whether no rule is left that lets the account do anything but lead, or, of one type, anything with it, also in its
- * own namespace, where a copy of an operator works. Where that was not read, nothing shows it.
- */
+/** Reports whether no rule, also of its own namespace, lets the account do anything but lead, or, of one type, anything with it; false if that was not read. */
 export function hasNoRight(context: Context, account: Account, type?: ResourceType): boolean {
   const { roles, roleBindings } = context.now.places[account.namespace ?? ''] ?? {};
   if (!roles?.ok || !roleBindings?.ok) return false;
   const atHome = [...itemsIn(context.now.cluster.clusterRoles), ...roles.value];
-  return [...grantsOf(context), ...joinGrants(atHome, roleBindings.value)]
-    .filter((grant) => isFor(grant, account))
-    .every(({ rule }) =>
-      type ? !coversType(rule, type) : rule.resources.every((one) => LEADING.test(one)),
-    );
+  const all = [...grantsOf(context), ...joinGrants(atHome, roleBindings.value)];
+  const own = all.filter((grant) => isFor(grant, account)).map(({ rule }) => rule);
+  return own.every((rule) =>
+    type ? !coversType(rule, type) : rule.resources.every((one) => LEADING.test(one)),
+  );
 }
 
 /** What a controller needs to lead, and to report that. */
 const LEADING = /^(?:leases|configmaps|events|tokenreviews|subjectaccessreviews)(?:\/status)?$/;
 
-/**
- * Returns the ClusterRoles that no ClusterRoleBinding binds to anybody, with the marks of the type's controller, or with a
- * right to change these `parts`.
- */
+/** Returns the ClusterRoles without a ClusterRoleBinding that may change these parts of the type: by default the marks of its controller. */
 export function unboundRoles(
   { now: { cluster } }: Context,
   type: ResourceType,
   parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`],
 ): string[] {
   const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
-  const others = itemsIn(cluster.clusterRoles).filter(
-    (role) => !isDefault(role) && !isPartOfDefault(role) && !bound.includes(role.name),
-  );
-  const isMarked = ({ rules }: RoleFacts): boolean =>
-    rules.some(
-      (rule) =>
-        rule.apiGroups.includes(type.group) &&
-        canChange(rule) &&
-        rule.resources.some((one) => parts.includes(one)),
-    );
-  return others.filter(isMarked).map(({ name }) => name);
+  const canChangePart = (rule: RuleFacts): boolean =>
+    rule.apiGroups.includes(type.group) &&
+    canChange(rule) &&
+    rule.resources.some((one) => parts.includes(one));
+  return itemsIn(cluster.clusterRoles)
+    .filter((role) => !isDefault(role) && !isPartOfDefault(role) && !bound.includes(role.name))
+    .flatMap(({ name, rules }) => (rules.some(canChangePart) ? name : []));
 }
 
 /** Recognizes the roles that every cluster has, such as `admin` and `edit`. */
@@ -223,16 +210,11 @@ function isDefault(role: Pick<RoleFacts, 'labels'> | undefined): boolean {
 
 /** Recognizes the parts of `admin` and `edit` that products add for people. */
 function isPartOfDefault({ labels = {} }: RoleFacts): boolean {
-  return Object.keys(labels).some((key) =>
-    key.startsWith('rbac.authorization.k8s.io/aggregate-to-'),
-  );
+  const aggregate = 'rbac.authorization.k8s.io/aggregate-to-';
+  return Object.keys(labels).some((key) => key.startsWith(aggregate));
 }
 
-/**
- * Returns the resources by which the metadata of an object can be changed. The library of cloud controllers patches
- * that of a Service through its status (k8s.io/cloud-provider/service/helpers, PatchService), and may have no other
- * permission.
- */
+/** Returns the resources by which metadata can be changed; cloud controllers patch that of a Service through its status (k8s.io/cloud-provider/service/helpers). */
 export function waysToChange(type: ResourceType): string[] {
   return typeName(type) === 'services' ? ['services', 'services/status'] : [type.resource];
 }
@@ -264,20 +246,14 @@ function isFor({ account: one, subject: { kind, name } }: Grant, account: Accoun
   return account.namespace !== undefined && groups.includes(name);
 }
 
-/**
- * The users of the namespace controller, with `--use-service-account-credentials`, as in most clusters, and
- * without.
- */
+/** The users of the namespace controller, with `--use-service-account-credentials`, as in most clusters, and without. */
 const NAMESPACE_CONTROLLERS: readonly Account[] = [
   { namespace: 'kube-system', name: 'namespace-controller' },
   { namespace: undefined, name: 'system:kube-controller-manager' },
 ];
 
-/** The verbs with which it empties namespaces; afterwards it updates namespaces/finalize. */
-const EMPTYING: readonly string[] = ['list', 'deletecollection'];
-
 /** Reports whether the namespace controller may do this with the type; true if that is not known. */
-export function mayController(context: Context, type: ResourceType, verbs = EMPTYING): boolean {
+export function mayController(context: Context, type: ResourceType, ...verbs: string[]): boolean {
   // Some clusters grant Kubernetes' own controllers their permissions without RBAC.
   const roles = itemsIn(context.now.cluster.clusterRoles);
   const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
@@ -310,9 +286,8 @@ const NOBODY_OUTSIDE =
   /^(?:system:(?:masters|authenticated|serviceaccounts?(?::.*)?)|kubeadm:cluster-admins)$/;
 
 /**
- * Returns users and groups that a rule which names the type's group lets change it: a controller that runs outside of the
- * cluster may be among them. Groups of people change all types of it, and people change built-in ones, of which the status or
- * finalizers tell.
+ * Returns users and groups that a rule which names the type's group lets change it, as a controller outside of the cluster.
+ * Groups of people change all types of it, and people built-in ones, of which the status or finalizers tell.
  */
 export function writersOutsideCluster(context: Context, type: ResourceType): string[] {
   const { group, resource } = type;
@@ -331,10 +306,7 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
   return [...new Set(found.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }
 
-/**
- * Returns the binding that gave the account a permission here, and was deleted with the namespace. `type`: to change it;
- * `isNamed`: by a rule that names its group.
- */
+/** Returns the binding, deleted with the namespace, that gave the account a permission here. `type`: to change it; `isNamed`: by a rule that names its group. */
 export function departedGrant(
   { now }: Context,
   account: Account,

@@ -38,10 +38,7 @@ export interface Judgement {
 export const UNDECIDED: Judgement = { results: [], questions: [] };
 
 /** Judges a request as it will be sent: by the answer to the dry run, dead webhooks (an answer shows only the first refusal), and expressions. */
-export function judgeAdmission(
-  context: Context,
-  { request, trial }: Pick<Step, 'request' | 'trial'>,
-): Judgement {
+export function judgeAdmission(context: Context, { request, trial }: Asked): Judgement {
   const refusals = refusalsIn(trial).map((error) => {
     return { error, by: guardOf(context, error, request) };
   });
@@ -74,7 +71,7 @@ function mayDeny({ binding }: Guard): boolean {
 function verdictOf(
   context: Context,
   guard: Guard,
-  { request, trial }: Pick<Step, 'request' | 'trial'>,
+  { request, trial }: Asked,
   refusal: AdmissionError | undefined,
 ): RuleResult | string | undefined {
   const { binding, own, policy, text, webhook } = guard;
@@ -147,14 +144,15 @@ function isDoubtful(
   );
 }
 
-/** A request that the deletion of the namespace sends, and the answer to its dry run. */
-interface Step {
+/** A request, and the answer to its dry run. */
+type Asked = { request: AdmissionRequest; trial?: Trial | undefined };
+
+/** A request that the deletion of the namespace sends. */
+interface Step extends Asked {
   type: ResourceType;
   object: Candidate & Pick<ObjectFacts, 'uid' | 'finalizers'>;
   /** Objects that such requests are sent for. */
   total: number;
-  request: AdmissionRequest;
-  trial: Trial | undefined;
 }
 
 /** Lists the deletion of one object of each type, and that of the namespace. Aggregated servers decide by themselves. */

@@ -152,14 +152,6 @@ function unreachableWebhook(
   return webhook === undefined ? { ...result, remedies: [findConfiguration(name)] } : result;
 }
 
-/** Returns the webhooks that are certain to refuse a request: they are asked, fail closed, and nothing is behind their Service. */
-export function deadWebhooks(context: Context, request: AdmissionRequest): RuleResult[] {
-  return everyGuard(context).flatMap((guard) => {
-    const dead = guard.webhook && deadWebhook(context, guard.webhook, request);
-    return dead && isAsked(guard, request) ? dead : [];
-  });
-}
-
 /** Returns the finding for a webhook that fails closed and has nothing behind its Service; undefined for any other. */
 export function deadWebhook(
   context: Context,

@@ -4,7 +4,7 @@ import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
-import { deadWebhooks } from '../admission/refusals.ts';
+import { judgeAdmission } from '../admission/judge.ts';
 import { objectArgs, patchCommand, withRole } from '../commands.ts';
 import { detailOf } from '../content.ts';
 import { type Context, isForeseen, willBeDeleted } from '../context.ts';
@@ -128,7 +128,8 @@ export function ownerResults(
 function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   if (actor === undefined) return [];
   const pod = { namespace: actor.namespace, labels: actor.podLabels };
-  return deadWebhooks(context, realRequest(context, 'CREATE', POD_TYPE, pod)).map((result) => {
+  const request = realRequest(context, 'CREATE', POD_TYPE, pod);
+  return judgeAdmission(context, { request }).results.map((result) => {
     const ends = result.remedies.filter(({ role }) => role === 'or').slice(0, 1);
     const isOwn = result.servedBy === actorText(actor);
     return isOwn ? { ...result, servedBy: undefined, remedies: removalAsFirstStep(ends) } : result;

@@ -10,7 +10,7 @@ import { itemsIn, valueIn } from '../../model/read.ts';
 import type { ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { realRequest } from '../admission/guards.ts';
 import { foreseenDeletions, judgeAdmission, lastStep } from '../admission/judge.ts';
-import { deadWebhooks, refusalResult } from '../admission/refusals.ts';
+import { refusalResult } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
 import { fixRemedy, nameArgs, patchCommand, preventionRemedies } from '../commands.ts';
 import {
@@ -41,10 +41,7 @@ import {
 } from '../results.ts';
 import { mayController } from '../rights.ts';
 
-/**
- * Finds types that the namespace controller could not delete, by the namespace's condition, types that the gate could
- * not list, and those of which a forecast knows that their deletion fails: admission, conversions, and missing rules.
- */
+/** Finds types that could not be deleted, by the namespace's condition, or listed; in a forecast those whose deletion will fail. */
 export function failingTypes(context: Context): RuleResult[] {
   const { content, namespace } = context.now;
   const told = [
@@ -56,7 +53,7 @@ export function failingTypes(context: Context): RuleResult[] {
         ...foreseenDeletions(context).flatMap((step) => judgeAdmission(context, step).results),
         ...foreseenConversions(context),
         ...content.flatMap(({ type }) =>
-          isAggregated(context, type) ? [] : missingRule(context, type, 'deletecollection'),
+          isAggregated(context, type) ? [] : missingRule(context, type, 'deletecollection', 'list'),
         ),
         ...refusedLastRequest(context),
       ]
@@ -78,8 +75,8 @@ const GRANT =
   'Kubernetes grants it by ClusterRole and ClusterRoleBinding system:controller:namespace-controller; a restart of kube-apiserver restores both unless their annotation rbac.authorization.kubernetes.io/autoupdate is false';
 
 /** Finds the error with which the API server would refuse a request of the namespace controller. */
-function missingRule(context: Context, type: ResourceType, verb: string): RuleResult[] {
-  if (mayController(context, type, verb === 'update' ? ['update'] : undefined)) return [];
+function missingRule(context: Context, type: ResourceType, verb: string, ...more: string[]) {
+  if (mayController(context, type, verb, ...more)) return [];
   const message = `no rule lets ${CONTROLLER} ${verb} ${typeName(type)}`;
   const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
   return [deletionForbidden(context, { ...type, kind: 'forbidden', ...error })];
@@ -122,11 +119,12 @@ function refusedDeletions(context: Context, error: AdmissionError): RuleResult[]
   // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
   if (suspectTypes(context).length === 0 && isContentRead(context.now)) return [];
   const told = refusalOfContent(context, error);
-  // An answer shows only the first refusal.
-  const dead = countsOf(context.now).flatMap(({ type, sample }) =>
-    sample ? deadWebhooks(context, realRequest(context, 'DELETE', type, sample)) : [],
-  );
-  // The request of the namespace controller itself is refused, so this is proven.
+  const all = countsOf(context.now).flatMap(({ type, sample }) => {
+    const request = sample && realRequest(context, 'DELETE', type, sample);
+    return request ? judgeAdmission(context, { request }).results : [];
+  });
+  // The request of the namespace controller itself is refused, so this is proven; an answer shows only the first refusal.
+  const dead = all.filter(({ code }) => code === 'admission-webhook-failing');
   return [{ ...told, certainty: told.certainty && 'proven' }, ...dead];
 }
 
@@ -182,7 +180,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
 function foreseenConversions(context: Context): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
   const counts = countsOf(context.now.forecast?.present ?? context.now);
-  return conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd) => {
+  return conversionsOf(itemsIn(context.now.cluster.conversions)).flatMap((crd): RuleResult[] => {
     const { group, kind: objectKind, name, service, storedVersions } = crd;
     const { type, total } = counts.find((one) => typeName(one.type) === name) ?? {};
     const isGone = willBeDeleted(context, service.namespace);
@@ -190,16 +188,9 @@ function foreseenConversions(context: Context): RuleResult[] {
     const isConverted = storedVersions.some((version) => version !== type?.version);
     if (type === undefined || !isDead || !isConverted || (isGone && total === 0)) return [];
     const text = `CRD ${name}: objects are stored as ${storedVersions.join(', ')} and read as ${type.version}`;
-    const error = {
-      kind: 'conversion-failed' as const,
-      group,
-      objectKind,
-      cause: 'no-endpoints' as const,
-      service,
-      text,
-    };
-    const certainty = isGone ? undefined : ('unknown' as const);
-    return { ...conversionFailing(context, error), certainty };
+    const error = { kind: 'conversion-failed', cause: 'no-endpoints', service, text } as const;
+    const result = conversionFailing(context, { ...error, group, objectKind });
+    return [{ ...result, certainty: isGone ? undefined : 'unknown' }];
   });
 }
 
