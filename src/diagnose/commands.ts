@@ -39,16 +39,19 @@ export function objectArgs(
 /** Writes the call of this gate that removes the finalizers; it waits only as long as it takes to see whether the content becomes less. */
 export function forceCommand(namespace: string, finalizers: readonly string[]): string | undefined {
   if (protectedBecause(namespace) !== undefined) return undefined;
-  return [
-    // This code does not know how the gate was started; npx needs no installation.
-    ...['npx', 'namespace-teardown-gate'],
+  const force = ['--force-finalize', 'objects', '--force-namespaces', namespace];
+  const only = ['--force-finalizers', finalizers.join(',')];
+  // This code does not know how the gate was started; npx needs no installation.
+  const words = [
+    'npx',
+    'namespace-teardown-gate',
     namespace,
-    ...['--timeout', '30s'],
-    ...['--force-finalize', 'objects', '--force-namespaces', namespace],
-    ...['--force-finalizers', finalizers.join(',')],
-  ]
-    .map(shellQuote)
-    .join(' ');
+    '--timeout',
+    '30s',
+    ...force,
+    ...only,
+  ];
+  return words.map(shellQuote).join(' ');
 }
 
 /** Removes the full stop: entries of the catalogue are sentences, remedies are items of a list. */
@@ -100,7 +103,7 @@ export function startRemedies(context: Context, actor: Actor, then: string): [Re
   const isByHand = /^(?:|kubectl.*|oc|Mozilla|k9s|lens.*|node-fetch|dashboard)$/i.test(manager);
   const known = identifiesProgram(manager) && `field manager "${manager}"`;
   const by = !isByHand && (owner ? `${owner.kind} ${owner.name}` : known);
-  if (!by) return [withRole('now', { text: `${text}; ${then}`, ...how })];
+  if (!by) return [fixRemedy(`${text}; ${then}`, how)];
   const start = upperFirst(`${firstCreate(context, actor)}start ${actorText(actor)} through ${by}`);
   const through = `${start}, which manages it (by its settings, or in Git); ${then}`;
   const byHand = `${text} by hand, which helps until ${by} undoes it`;
@@ -133,10 +136,9 @@ function scaleUp(context: Context, actor: Actor): Omit<Remedy, 'role'> {
 }
 
 function firstCreate(context: Context, actor: Actor): string {
-  const absent = neededToStart(context, actor).flatMap(({ type: { kind }, namespace, name }) => {
-    const read =
-      context.now.partners[partnerKey({ group: '', kind, namespace: `${namespace}`, name })];
-    return read?.ok && read.value === undefined ? [`${kind} ${namespace}/${name}`] : [];
+  const absent = neededToStart(context, actor).flatMap(({ type, namespace, name }) => {
+    const read = context.now.partners[partnerKey({ ...type, namespace, name })];
+    return read?.ok && read.value === undefined ? `${type.kind} ${namespace}/${name}` : [];
   });
   const all = listWords([...new Set(absent)]);
   return all && `First create ${all}, without which its pods do not start. Then `;
@@ -145,25 +147,16 @@ function firstCreate(context: Context, actor: Actor): string {
 /** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */
 export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
   const { namespace, pods } = actor;
-  const has = (reason: string): boolean =>
-    pods.some(({ troubles }) => troubles.some((text) => text.includes(reason)));
-  const fix = has(OUT_OF_MEMORY)
+  const all = pods.flatMap(({ troubles }) => troubles).join('\n');
+  const fix = all.includes(OUT_OF_MEMORY)
     ? `Raise the memory limit of ${who}`
-    : has('Image')
+    : all.includes('Image')
       ? `Correct the image of ${who}, or the Secret by which it is pulled`
       : `Fix what keeps ${who} from being ready`;
-  const crashed = has('CrashLoopBackOff') ? pods.find(({ ready }) => !ready) : undefined;
-  const log = ['--previous', '--all-containers', '--tail=50'];
-  return [
-    withRole('now', { text: `${fix}; ${then}` }),
-    crashed
-      ? lookRemedy(
-          `Read why ${who} crashed`,
-          kubectl('logs', `pod/${crashed.name}`, ...namespaceArgs(namespace), ...log),
-        )
-      : lookRemedy(
-          `See the state of ${actorText(actor)}`,
-          kubectl('describe', ...objectArgs(actor)),
-        ),
-  ];
+  const crashed = all.includes('CrashLoopBackOff') && pods.find(({ ready }) => !ready);
+  const words = [...namespaceArgs(namespace), '--previous', '--all-containers', '--tail=50'];
+  const look = crashed
+    ? lookRemedy(`Read why ${who} crashed`, kubectl('logs', `pod/${crashed.name}`, ...words))
+    : lookRemedy(`See the state of ${actorText(actor)}`, kubectl('describe', ...objectArgs(actor)));
+  return [fixRemedy(`${fix}; ${then}`), look];
 }

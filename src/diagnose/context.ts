@@ -32,8 +32,9 @@ export function willBeDeleted(context: Context, namespace: string | undefined): 
   return isInside(context, namespace) || forecast.together.includes(namespace);
 }
 
-/** Reports whether a deletion is only foreseen: a forecast sets its `since` to the time of the snapshot. */
-export function isForeseen({ now }: Context, { since }: { since: string }): boolean {
+/** Reports whether a deletion, by default that of the namespace, is only foreseen: a forecast dates it to the time of the snapshot. */
+export function isForeseen({ now }: Context, held?: { since: string }): boolean {
+  const since = held?.since ?? now.namespace.deletionTimestamp;
   return now.forecast !== undefined && since === now.takenAt;
 }
 

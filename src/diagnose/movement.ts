@@ -48,7 +48,7 @@ function movementOfController(context: Context): Movement | undefined {
   const { conditions, now, nowMs } = context;
   const { deletionTimestamp = '', statusWrittenAt = '', conditions: all } = now.namespace;
   // Without a request for the deletion no controller has begun.
-  if (isForeseen(context, { since: deletionTimestamp })) return undefined;
+  if (isForeseen(context)) return undefined;
   if (!conditions.present)
     return nowMs - Date.parse(deletionTimestamp) < FIRST_PASS_MS ? { kind: 'starting' } : undefined;
   const hasFailed = all.some(({ type, status }) =>

@@ -24,11 +24,8 @@ interface Ties {
 }
 
 /** Returns the id of a finding, which is the same in every snapshot and every run. */
-export function resultId({
-  code,
-  subject,
-  finalizer,
-}: Pick<RuleResult, 'code' | 'subject' | 'finalizer'>): string {
+export function resultId(result: Pick<RuleResult, 'code' | 'subject' | 'finalizer'>): string {
+  const { code, subject, finalizer } = result;
   const group = groupOf(subject.apiVersion);
   const place = subject.namespace === undefined ? '' : `${subject.namespace}/`;
   const suffix = finalizer === undefined ? '' : `:${finalizer}`;
@@ -54,11 +51,8 @@ export function definitionSubject(name: string): Subject {
   return { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name };
 }
 
-export function subjectOf(
-  object: Pick<ObjectFacts, 'apiVersion' | 'kind' | 'namespace' | 'name'>,
-): Subject {
-  const { apiVersion, kind, namespace, name } = object;
-  return { apiVersion, kind, ...(namespace === '' ? {} : { namespace }), name };
+export function subjectOf({ apiVersion, kind, namespace, name }: Subject): Subject {
+  return { apiVersion, kind, ...(namespace && { namespace }), name };
 }
 
 /** Folds objects with one cause into one finding: the first is its subject, up to ten are examples. */

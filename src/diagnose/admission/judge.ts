@@ -184,16 +184,16 @@ const LONG_GRACE = 3_600;
 
 /** Returns what a forecast could not try, and refusals of the gate's own requests, which prove nothing about other users. */
 export function openQuestions(context: Context): NotInspected[] {
-  const { forecast, namespace } = context.now;
+  const { forecast } = context.now;
   if (forecast === undefined) return [];
-  const isRequested = !isForeseen(context, { since: namespace.deletionTimestamp ?? '' });
-  const deletions = isRequested ? [] : foreseenDeletions(context);
+  const deletions = isForeseen(context) ? foreseenDeletions(context) : [];
   const steps = [...deletions, lastStep(context)].flatMap((step) => {
     const { type } = step;
     const what = `whether admission lets ${type === FINALIZE ? 'the namespace' : typeName(type)} be deleted`;
     const { questions } = judgeAdmission(context, step);
-    const reasons = [...untried(context, step), ...questions, ...otherObjects(context, step)];
-    return [...reasons.map((reason) => ({ what, reason })), ...slowness(step)];
+    const others = [...otherObjects(context, step), ...slowness(step)];
+    const reasons = [...untried(context, step), ...questions, ...others];
+    return reasons.map((reason) => ({ what, reason }));
   });
   const pods = itemsIn(forecast.present.pods)
     .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod))
@@ -214,11 +214,10 @@ export function openQuestions(context: Context): NotInspected[] {
 }
 
 /** The API server deletes one object after the other (apiserver, registry/store.go). */
-function slowness({ total, trial, type }: Step): NotInspected[] {
+function slowness({ total, trial }: Step): string[] {
   const seconds = trial?.answer === 'accepted' ? (trial.seconds ?? 0) : 0;
-  const reason = `admission takes ${seconds} s for each of ${total}, one after the other`;
-  const what = `whether ${typeName(type)} are deleted in time`;
-  return seconds * total < LONG_SECONDS ? [] : [{ what, reason }];
+  const reason = `it takes ${seconds} s for each of ${total}, one after the other`;
+  return seconds * total < LONG_SECONDS ? [] : [reason];
 }
 
 /** Returns why a request could not be tried, with the guards that would decide, and the rule to add. */

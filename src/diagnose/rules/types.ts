@@ -43,12 +43,12 @@ import { mayController } from '../rights.ts';
 
 /** Finds types that could not be deleted, by the namespace's condition, or listed; in a forecast those whose deletion will fail. */
 export function failingTypes(context: Context): RuleResult[] {
-  const { content, namespace } = context.now;
+  const { content } = context.now;
   const told = [
     ...context.contentErrors.flatMap((error) => errorResults(context, error)),
     ...content.flatMap((one) => failedListResults(context, one)),
   ];
-  const foreseen = isForeseen(context, { since: namespace.deletionTimestamp ?? '' })
+  const foreseen = isForeseen(context)
     ? [
         ...foreseenDeletions(context).flatMap((step) => judgeAdmission(context, step).results),
         ...foreseenConversions(context),
