@@ -5,11 +5,7 @@ import type { ServiceRef } from '../model/snapshot.ts';
 // The texts of Kubernetes: what failed, and who refused.
 
 /** How a call of the API server to a webhook or an extension API failed; `backends.ts` says each in words. */
-export type CallFailure =
-  | ('service-not-found' | 'no-endpoints' | 'refused' | 'timeout' | 'no-tls' | 'other')
-  | ('certificate' | 'certificate-expired' | 'certificate-name')
-  /** The server answered with an error, such as that it does not serve this path. */
-  | 'error-status';
+export type CallFailure = keyof typeof FAILURES;
 
 interface WebhookCall {
   cause: CallFailure;
@@ -216,7 +212,8 @@ function readWebhookCall(rest: string): WebhookCall {
  * The texts of failures: of servers (kube-aggregator remote_available_controller.go, NewGenericServerResponse), net/http,
  * crypto/tls and crypto/x509. `remote error`: the server refuses the client, not the client the server.
  */
-const FAILURES: Partial<Record<CallFailure, RegExp>> = {
+const FAILURES = {
+  /** The server answered, with an error such as that it does not serve this path. */
   'error-status':
     /bad status from URL: \d|could not find the requested resource|does not allow this method|an error on the server \(|has prevented the request from succeeding/,
   'no-endpoints': /no endpoints available for service|endpoint(?:s|slices) for service\//,
@@ -229,7 +226,7 @@ const FAILURES: Partial<Record<CallFailure, RegExp>> = {
   'certificate-name':
     /certificate is (?:not )?valid for |contain any IP SANs|legacy Common Name field/,
   certificate: /x509: |tls: |certificate/,
-};
+} as const;
 
 /** Recognizes why a call of the API server failed, from its text. A URL is no part of the reason. */
 export function callFailure(text: string): CallFailure {

@@ -1,16 +1,5 @@
-import {
-  type Certainty,
-  type Diagnosis,
-  FINDING_CODES,
-  type Finding,
-  NAMESPACE_NODE,
-} from '../model/finding.ts';
+import { type Certainty, FINDING_CODES, type Finding, NAMESPACE_NODE } from '../model/finding.ts';
 import { type RuleResult, resultId } from './results.ts';
-
-export type WaitForGraph = Pick<
-  Diagnosis,
-  'findings' | 'edges' | 'blockers' | 'rootCauses' | 'deadlocks'
->;
 
 type Next = ReadonlyMap<string, readonly string[]>;
 
@@ -19,7 +8,7 @@ type Next = ReadonlyMap<string, readonly string[]>;
  * else: root causes. Findings that wait only for each other are one end, represented by the first. Findings that
  * nothing waits for stay in the list. The order in which the rules found them makes no difference.
  */
-export function buildGraph(results: readonly RuleResult[]): WaitForGraph {
+export function buildGraph(results: readonly RuleResult[]) {
   const byId = new Map(
     [...Map.groupBy(results, resultId)]
       .map(([id, same]) => [id, same.reduce(mergeResults)] as const)

@@ -2,7 +2,7 @@ import { typeName } from '../model/facts/metadata.ts';
 import { isInGracePeriod } from '../model/facts/workloads.ts';
 import type { Movement } from '../model/finding.ts';
 import { itemsIn, valueIn } from '../model/read.ts';
-import type { ObjectGroup, PodFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
+import type { ObjectGroup, PodFacts, Snapshot } from '../model/snapshot.ts';
 import { countsOf, isContentRead } from './content.ts';
 import { type Context, isForeseen } from './context.ts';
 import type { RuleResult } from './results.ts';
@@ -58,15 +58,8 @@ function movementOfController(context: Context): Movement | undefined {
   return hasFailed && saidMs < RETRY_MS ? { kind: 'retrying' } : undefined;
 }
 
-interface Shrinking {
-  type: ResourceType;
-  before: number;
-  now: number;
-  finalizers: string[];
-}
-
 /** Returns the sets of objects (by type and finalizers, whoever wrote these) of which some are left, and fewer than before. */
-export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
+export function shrinkingTypes(before: Snapshot, now: Snapshot) {
   const earlier = new Map(before.content.map(({ type, read }) => [typeName(type), valueIn(read)]));
   return now.content.flatMap(({ type, read }) => {
     const old = earlier.get(typeName(type))?.terminating;
@@ -75,7 +68,8 @@ export function shrinkingTypes(before: Snapshot, now: Snapshot): Shrinking[] {
     const had = countsBySet(old);
     return [...countsBySet(left)].flatMap(([set, now]) => {
       const before = had.get(set) ?? 0;
-      return now < before ? [{ type, before, now, finalizers: JSON.parse(set) }] : [];
+      const finalizers: string[] = JSON.parse(set);
+      return now < before ? { type, before, now, finalizers } : [];
     });
   });
 }

@@ -16,6 +16,8 @@ export interface Account {
 /** Of a program that is not there, or acts by other credentials than RBAC shows. */
 export const NOBODY: Account = { namespace: undefined, name: '' };
 
+type Subject = BindingFacts['subjects'][number];
+
 function isSameAccount(a: Account, b: Account): boolean {
   return a.namespace === b.namespace && a.name === b.name;
 }
@@ -24,40 +26,9 @@ function isSameAccount(a: Account, b: Account): boolean {
 type Reach = 'named' | 'everything' | undefined;
 
 /** The permissions of an account on objects of one type. */
-export interface Rights {
-  change: Reach;
-  /** It can list and watch them, as a controller does. */
-  watch: Reach;
-  /** It may impersonate others, and then has their permissions. */
-  impersonates: boolean;
-  /** Only bindings of the namespace itself let the account change them. */
-  isLocal: boolean;
-  /** Rules name the type and its status or finalizers, and let it change both, as its controller does. */
-  isMarked: boolean;
-  /** Rules name the type, and let it watch the objects and change their status. */
-  isHalfMarked: boolean;
-  /** A rule is about the type's group, with any verbs on any of its types. */
-  reachesGroup: boolean;
-  /** A rule lets it change another type of the group. */
-  changesSibling: boolean;
-  /** A rule names a type of another product: the account works on that. */
-  worksElsewhere: boolean;
-  /** The rules that grant this, for the report. */
-  because: string[];
-}
+export type Rights = ReturnType<typeof rightsOf>;
 
-interface Grant {
-  account: Account;
-  /** A user or a group, and not a ServiceAccount. */
-  subject: BindingFacts['subjects'][number];
-  /** The namespace of the binding; undefined: all namespaces. */
-  namespace: string | undefined;
-  rule: RuleFacts;
-  binding: string;
-  because: string;
-  /** By a default role, `admin` or `edit`, into which products aggregate rules for people, or of Kubernetes for itself. */
-  by: 'people' | 'kubernetes' | undefined;
-}
+type Grant = ReturnType<typeof joinGrants>[number];
 
 const CHANGING: readonly string[] = ['update', 'patch', '*'];
 const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
@@ -74,7 +45,8 @@ const grantsOf = remember((context: Context): Grant[] =>
   everyGrant(context).filter(({ by }) => by !== 'kubernetes'),
 );
 
-function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]): Grant[] {
+/** Returns what bindings give to each of their subjects, rule by rule. A binding without a namespace is about all. */
+function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts[]) {
   // A ClusterRole has no namespace.
   const keyOf = (namespace: string | undefined, name: string): string => `${namespace}/${name}`;
   const byKey = new Map(roles.map((role) => [keyOf(role.namespace, role.name), role]));
@@ -83,6 +55,7 @@ function joinGrants(roles: readonly RoleFacts[], bindings: readonly BindingFacts
     const kind = namespace === undefined ? 'ClusterRoleBinding' : 'RoleBinding';
     const because = `${role.kind} ${role.name}, bound by ${kind} ${binding}`;
     const isOwn = role.name.startsWith('system:');
+    // Into the default roles `admin` and `edit` products aggregate rules for people; the others are of Kubernetes itself.
     const by = isDefault(bound) ? (isOwn ? 'kubernetes' : 'people') : undefined;
     return subjects.flatMap((subject) => {
       const account = accountOf(subject, namespace);
@@ -106,7 +79,7 @@ export function rightsOf(
   type: ResourceType,
   names: readonly string[],
   subresource?: string,
-): Rights {
+) {
   const { group, resource } = type;
   const changed = subresource
     ? [`${resource}/${subresource}`, `*/${subresource}`, '*']
@@ -136,18 +109,27 @@ export function rightsOf(
   const parts = [...status, ...among(changing, `${resource}/finalizers`)];
   return {
     change: reach(change),
+    /** It can list and watch them, as a controller does. */
     watch,
+    /** It may impersonate others, and then has their permissions. */
     impersonates: own.some(({ rule }) => rule.verbs.includes('impersonate')),
+    /** Only bindings of the namespace itself let the account change them. */
     isLocal: change.length > 0 && change.every(({ namespace }) => namespace !== undefined),
+    /** Rules name the type and its status or finalizers, and let it change both, as its controller does. */
     isMarked: [among(changing, resource), parts].every((grants) => grants.some(isNamed)),
+    /** Rules name the type, and let it watch the objects and change their status. */
     isHalfMarked: watch === 'named' && status.some(isNamed),
+    /** A rule is about the type's group, with any verbs on any of its types. */
     reachesGroup: ofGroup.length > 0,
+    /** A rule lets it change another type of the group. */
     changesSibling: ofGroup.some(
       ({ rule }) => canChange(rule) && rule.resources.some((one) => one.split('/')[0] !== resource),
     ),
+    /** A rule names a type of another product: the account works on that. */
     worksElsewhere: own.some(({ rule }) =>
       rule.apiGroups.some((one) => one !== group && !isBuiltIn(one)),
     ),
+    /** The rules that grant this, for the report. */
     because: [...new Set([...onType, ...change, ...parts].map(({ because }) => because))],
   };
 }
@@ -233,7 +215,7 @@ function canChange({ verbs }: Pick<RuleFacts, 'verbs'>): boolean {
 }
 
 /** Returns the account that a binding names: a ServiceAccount is a user as well. */
-function accountOf({ kind, namespace, name }: Grant['subject'], home: string | undefined): Account {
+function accountOf({ kind, namespace, name }: Subject, home: string | undefined): Account {
   if (kind === 'ServiceAccount') return { namespace: namespace ?? home, name };
   const [, place, own = name] = /^system:serviceaccount:([^:]+):(.+)$/.exec(name) ?? [];
   return { namespace: place, name: own };

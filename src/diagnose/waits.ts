@@ -18,18 +18,12 @@ import { idsOfObject, idsOfPod } from './rules/pods.ts';
 
 /** When a held object waits for another terminating one; `texts` say what it waits for. */
 const EDGES = {
-  /**
-   * Its status names it. What its spec names was made from it, or is shared by many and then waits for them: it counts
-   * only outside of the namespace, and if its own spec names the held object.
-   */
+  /** Its status names it. What its spec names is shared by many: it counts outside of the namespace, and if it names the held object. */
   named: (context, held, to) => {
     const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
+    const isTie = ({ field }: Reference): boolean => isMutual || field.startsWith('status.');
     return held.objects.some(
-      (from) =>
-        hasUidInStatus(context, from, to) ||
-        referencesTo(context, from, to).some(
-          ({ field }) => field.startsWith('status.') || isMutual,
-        ),
+      (from) => hasUidInStatus(context, from, to) || referencesTo(context, from, to).some(isTie),
     );
   },
   /** It owns it: the only ones for which Kubernetes' own finalizers wait. */
@@ -50,8 +44,10 @@ const EDGES = {
   told: (_, __, other, texts) => texts.some((text) => isAwaited(text, other)),
 } satisfies Record<
   string,
-  (context: Context, held: Held, to: ObjectFacts, texts: readonly string[]) => boolean
+  (context: Context, held: Held, to: ObjectFacts, texts: Texts) => boolean
 >;
+
+type Texts = readonly string[];
 
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
 export const PROTECTION = /protect|in-?use|usage/i;
@@ -73,18 +69,14 @@ export function objectsAwaited(
 /** Returns the ids of all findings that a held object waits for; `owner`: the one that is known to do so. */
 export function idsAwaited(context: Context, held: Held, owner?: Actor): string[] {
   const lines = owner === undefined ? [] : currentLogLines(context, held, owner);
-  const logged = lines.map(({ text }) => text).filter(isWaitText);
-  const texts = [...waitTexts(context, held), ...logged];
+  const texts = [...waitTexts(context, held), ...lines.map(({ text }) => text)];
   const objects = objectsAwaited(context, held).flatMap((object) => idsOfObject(context, object));
   return [...objects, ...idsOfPods(context, held), ...idsTold(context, held, texts)];
 }
 
-export function idsInText(context: Context, held: Held, text: string): string[] {
-  return isWaitText(text) ? idsTold(context, held, [text]) : [];
-}
-
-/** Returns the ids of objects, of other finalizers of the object, and of namespaces, that texts name. */
-function idsTold(context: Context, held: Held, texts: readonly string[]): string[] {
+/** Returns the ids of objects, of other finalizers of the object, and of namespaces, that texts call awaited. */
+export function idsTold(context: Context, held: Held, all: readonly string[]): string[] {
+  const texts = all.filter(isWaitText);
   const isAhead = context.now.forecast !== undefined;
   const namespaces = isAhead ? [] : namespacesAwaited(context, held, texts);
   return [
@@ -123,9 +115,8 @@ function hasUidInStatus(context: Context, from: ObjectFacts, to: { uid: string }
 }
 
 function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
-  return objects
-    .flatMap((to) => referencesTo(context, from, to))
-    .some(({ field }) => field.startsWith('spec.'));
+  const references = objects.flatMap((to) => referencesTo(context, from, to));
+  return references.some(({ field }) => field.startsWith('spec.'));
 }
 
 function waitTexts(context: Context, held: Held): string[] {

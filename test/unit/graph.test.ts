@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildGraph, type WaitForGraph } from '../../src/diagnose/graph.ts';
+import { buildGraph } from '../../src/diagnose/graph.ts';
 import { type RuleResult, resultId } from '../../src/diagnose/results.ts';
 import {
   type Certainty,
@@ -9,6 +9,8 @@ import {
   NAMESPACE_NODE,
 } from '../../src/model/finding.ts';
 import { expectPairs } from '../stub/pairs.ts';
+
+type Graph = ReturnType<typeof buildGraph>;
 
 interface Sketch {
   name: string;
@@ -193,7 +195,7 @@ describe('any graph', () => {
     const each = fc.uniqueArray(sketch, { selector: ({ name }) => name, maxLength: 8 });
     fc.assert(
       fc.property(each, (drawn) => {
-        const seen = ({ findings, blockers, rootCauses, deadlocks }: WaitForGraph) => ({
+        const seen = ({ findings, blockers, rootCauses, deadlocks }: Graph) => ({
           findings: findings.map(({ id }) => id),
           blockers,
           rootCauses,
@@ -207,7 +209,7 @@ describe('any graph', () => {
   });
 });
 
-function reach(graph: WaitForGraph, start = NAMESPACE_NODE): Set<string> {
+function reach(graph: Graph, start = NAMESPACE_NODE): Set<string> {
   const seen = new Set([start]);
   for (const id of seen) {
     for (const { from, to } of graph.edges) {

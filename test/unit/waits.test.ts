@@ -3,12 +3,7 @@ import { type Context, contextOf } from '../../src/diagnose/context.ts';
 import { diagnose } from '../../src/diagnose/diagnose.ts';
 import { heldObjects } from '../../src/diagnose/owner/finalizers.ts';
 import type { Held } from '../../src/diagnose/owner/held.ts';
-import {
-  idsInText,
-  namespacesAwaited,
-  objectsAwaited,
-  typeNamed,
-} from '../../src/diagnose/waits.ts';
+import { idsTold, namespacesAwaited, objectsAwaited, typeNamed } from '../../src/diagnose/waits.ts';
 import { findingsOf } from '../../src/model/finding.ts';
 import { readFailed, readOk } from '../../src/model/read.ts';
 import type { ObjectFacts, Snapshot } from '../../src/model/snapshot.ts';
@@ -37,17 +32,17 @@ const QUESTIONS: Record<string, (text: string) => boolean> = {
   object: (text) => {
     const { context, held } = siblings;
     const said = text.replace('NAMESPACE', context.now.namespace.name);
-    return idsInText(context, held, said).length > 0;
+    return idsTold(context, held, [said]).length > 0;
   },
   word: (text) => {
     const { now } = readRecordedLook('chain-sibling');
     const { context, held } = worldOf(
       JSON.parse(JSON.stringify(now).replaceAll('db-data', 'cache')),
     );
-    return idsInText(context, held, text).length > 0;
+    return idsTold(context, held, [text]).length > 0;
   },
   namespace: (text) =>
-    idsInText(child.context, child.held, text.replace('CHILD', awaited.name)).length > 0,
+    idsTold(child.context, child.held, [text.replace('CHILD', awaited.name)]).length > 0,
   lost: (text) => {
     const { name } = readRecordedLook('gone-in-words').now.namespace;
     const { owners } = told(

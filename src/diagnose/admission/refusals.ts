@@ -117,20 +117,19 @@ function unreachableWebhook(
 ): RuleResult {
   const subject = configurationSubject(webhook, name);
   const what = `${subject.kind} ${subject.name}`;
-  const closed = webhook === undefined ? [] : closedWith(context, webhook);
+  const closed = webhook ? closedWith(context, webhook) : [];
   const patch = closed.flatMap((one) =>
     patchOf(one, { op: 'replace', path: `/webhooks/${one.index}/failurePolicy`, value: 'Ignore' }),
   );
-  const answer = ['other', 'error-status'].includes(cause) ? ANSWER.exec(text)?.[1] : undefined;
-  const quote = answer === undefined ? undefined : shortQuote(answer);
+  const [, answer] = (['other', 'error-status'].includes(cause) && ANSWER.exec(text)) || [];
+  const quote = answer && shortQuote(answer);
   const result = unansweredCall(context, {
     code: 'admission-webhook-failing',
     ...{ subject, quote },
     // Whether the host of a webhook's own URL leads to a Service depends on the resolver of the API server.
     service: webhook === undefined ? service : webhook.service,
     failure: cause,
-    says: (server) =>
-      `blocks ${request}: it calls ${server}${quote === undefined ? '' : `: ${quote}`}`,
+    says: (server) => `blocks ${request}: it calls ${server}${quote ? `: ${quote}` : ''}`,
     evidence: [
       text,
       ...(webhook ? [`${what}: failurePolicy ${webhook.failurePolicy} of webhook ${name}`] : []),

@@ -15,7 +15,7 @@ import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { type RuleResult, resultId, subjectOf } from '../results.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
-import { idsInText, namespacesAwaited } from '../waits.ts';
+import { idsTold, namespacesAwaited } from '../waits.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -230,7 +230,7 @@ function fails(owner: Signs): Found | undefined {
   const mayChange = change !== undefined || impersonates || !isRbacRead(context);
   // A text that names an object which holds this one back reports a wait, which has a finding of its own.
   const refusals = refusalsFor(context, held, actor).filter(
-    ({ error }) => idsInText(context, held, error.text).length === 0,
+    ({ error }) => idsTold(context, held, [error.text]).length === 0,
   );
   // An error that does not end by waiting decides over the others.
   const [lost] = refusals.flatMap((refusal) => {
