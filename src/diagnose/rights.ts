@@ -248,17 +248,15 @@ export function mayController(context: Context, type: ResourceType, ...verbs: st
   });
 }
 
-/** Returns ServiceAccounts that a rule lets watch or change the type; a group stands for whole namespaces. */
-export function ableAccounts(
-  context: Context,
-  type: ResourceType,
-): { accounts: Account[]; namespaces: string[]; everywhere: boolean } {
+/** Returns ServiceAccounts that a rule lets watch or change the type, and the namespaces of these and of groups of them. */
+export function ableAccounts(context: Context, type: ResourceType) {
   const able = grantsOf(context).filter(({ rule }) => coversType(rule, type));
   const accounts = able.flatMap(({ account }) => (account.namespace ? account : []));
   const groups = able.map(({ subject }) => subject.name);
+  const ofGroups = groups.map((name) => /^system:serviceaccounts:(.+)$/.exec(name)?.[1]);
   return {
     accounts: [...new Map(accounts.map((one) => [`${one.namespace}/${one.name}`, one])).values()],
-    namespaces: groups.flatMap((name) => /^system:serviceaccounts:(.+)$/.exec(name)?.[1] ?? []),
+    namespaces: [...accounts.map((one) => one.namespace), ...ofGroups].flatMap((one) => one ?? []),
     everywhere: groups.some((name) => EVERYBODY.includes(name)),
   };
 }

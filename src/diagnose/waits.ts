@@ -16,6 +16,8 @@ import { remember } from './remember.ts';
 import { idsOfHeld, namespaceSubject, type RuleResult, resultId } from './results.ts';
 import { idsOfObject, idsOfPod } from './rules/pods.ts';
 
+type Tie = (context: Context, held: Held, to: ObjectFacts, texts: readonly string[]) => boolean;
+
 /** When a held object waits for another terminating one; `texts` say what it waits for. */
 const EDGES = {
   /** Its status names it. What its spec names is shared by many: it counts outside of the namespace, and if it names the held object. */
@@ -42,12 +44,7 @@ const EDGES = {
   },
   /** Its status, or the log of its controller, says so. */
   told: (_, __, other, texts) => texts.some((text) => isAwaited(text, other)),
-} satisfies Record<
-  string,
-  (context: Context, held: Held, to: ObjectFacts, texts: Texts) => boolean
->;
-
-type Texts = readonly string[];
+} satisfies Record<string, Tie>;
 
 /** Finalizers that protect an object while others use it: `pvc-as-source-protection`, `in-use.crossplane.io`. */
 export const PROTECTION = /protect|in-?use|usage/i;

@@ -178,34 +178,39 @@ function placeOf({ namespace }: ServiceRef): Wanted['places'][number] {
   return { namespace, sources: ['services', 'pods'] };
 }
 
-/** The number of pods of a workload to read: all of them have the same problem. */
-const FEW = 3;
 const MAX_SUSPECTS = 5;
-/** Types without a status, whose content is never read. */
-const WITHOUT_STATUS: ReadonlySet<string> = new Set(['configmaps', 'secrets']);
 
 /** Reads who may have to remove the finalizers, and why they do not. */
 function forOwners(context: Context, held: readonly Held[]): Part[] {
-  const { cluster, forecast, namespace } = context.now;
-  // Without the sources of the cluster no owner is known.
-  const isRead = FOR_OWNERS.every((key) => cluster[key] !== undefined);
+  const { cluster, forecast, logs, namespace } = context.now;
+  const found = held.map((one) => findOwner(context, one));
+  const likely = [
+    ...found.flatMap(({ owner }) => owner ?? []),
+    ...found.flatMap((one) => one.suspects),
+  ];
+  const pointedAt = [...likely, ...found.flatMap(({ excluded }) => excluded)];
   const able = held.map((one) => ableAccounts(context, one.type));
   const homes = new Set([
-    ...held.flatMap((one) => homesOfSuspects(context, one)),
-    ...able.flatMap(({ accounts }) => accounts.flatMap(({ namespace }) => namespace ?? [])),
+    ...pointedAt.flatMap(({ actor }) => actor?.namespace ?? []),
     ...able.flatMap(({ namespaces }) => namespaces),
   ]);
   // A deleted namespace cannot be read; bindings to its accounts are leftovers.
   const existing = new Set(itemsIn(cluster.namespaces).map(({ name }) => name));
   const there = cluster.namespaces?.ok ? homes.intersection(existing) : homes;
   const asleep = actorsOf(context).filter(({ ready }) => ready === 0);
+  // All pods of a workload have the same problem.
   const stuck = asleep.flatMap(({ pods }) =>
-    pods.filter(({ phase }) => phase === 'Running').slice(0, FEW),
+    pods.filter(({ phase }) => phase === 'Running').slice(0, 3),
   );
   // What creates the pods of a controller without pods: a webhook that does not respond may refuse them.
   const ofPods = withService(webhooksOf(context)).filter(({ rules }) =>
     rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE)),
   );
+  // Without the sources of the cluster no owner is known. Pods and containers are known after the second round.
+  const isRead = FOR_OWNERS.every((key) => cluster[key] !== undefined);
+  const areLogsRead = isRead && logs !== undefined && forecast === undefined;
+  const alive = new Set(likely.flatMap(({ actor }) => (actor && isAlive(actor) ? actor : [])));
+  const logged = areLogsRead ? [...alive].slice(0, MAX_SUSPECTS) : [];
   return [
     {
       cluster: [
@@ -219,7 +224,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
         ...(asleep.length === 0 ? [] : ofPods.map(({ service }) => placeOf(service))),
       ],
       nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []),
-      logs: isRead && forecast === undefined ? logsOfSuspects(context, held) : [],
+      logs: logged.flatMap((actor) => logSources(context, actor)),
     },
     ...held.map((one) => forHeld(context, one)),
   ];
@@ -235,16 +240,19 @@ function forHeld(context: Context, held: Held): Part {
   // What is unread of another candidate must not open the question whether a living owner will act.
   const named = owner ? [owner] : suspects;
   const asleep = named.flatMap(({ actor }) => (actor?.wanted === 0 ? actor : []));
-  const hasStatus = !WITHOUT_STATUS.has(typeName(type));
+  // They have none, and their content is never read.
+  const hasStatus = !['configmaps', 'secrets'].includes(typeName(type));
+  const inside = objects.filter((object) => isInside(context, object.namespace));
+  // What a clean-up may need: what a held object names, and what that names in turn.
+  const needs = forecast ? namedByOwner(context, held) : [];
+  const between = needs.flatMap((one) => findNamedObject(context, one) ?? []);
   return {
     definitions: definitionNames(context, held),
-    details: objects
-      .filter((object) => hasStatus && isInside(context, object.namespace))
-      .map((object) => ({ type, object })),
+    details: hasStatus ? inside.map((object) => ({ type, object })) : [],
     partners: [
       ...namedOutside(context, held),
       ...asleep.flatMap((actor) => neededToStart(context, actor)),
-      ...(forecast === undefined ? [] : needsOf(context, held)),
+      ...[...needs, ...objectsNamedBy(context, between)],
     ],
     trials: isTried ? first.map((object) => ({ ...held, object })) : [],
     places: [
@@ -254,26 +262,4 @@ function forHeld(context: Context, held: Held): Part {
       ),
     ],
   };
-}
-
-/** Returns where workloads run to which a clue points. */
-function homesOfSuspects(context: Context, held: Held): string[] {
-  const { owner, suspects, excluded } = findOwner(context, held);
-  return [owner, ...suspects, ...excluded].flatMap((one) => one?.actor?.namespace ?? []);
-}
-
-/** Returns the logs of the most likely owners. Their pods and containers are known after the second round. */
-function logsOfSuspects(context: Context, held: readonly Held[]): Wanted['logs'] {
-  if (context.now.logs === undefined) return [];
-  const found = held.map((one) => findOwner(context, one));
-  const suspects = [...found.map(({ owner }) => owner), ...found.flatMap((one) => one.suspects)];
-  const actors = new Set(suspects.flatMap((suspect) => suspect?.actor ?? []).filter(isAlive));
-  return [...actors].slice(0, MAX_SUSPECTS).flatMap((actor) => logSources(context, actor));
-}
-
-/** Returns the objects that a clean-up may need: those that a held object names, and those that these name. */
-function needsOf(context: Context, held: Held): Wanted['partners'] {
-  const named = namedByOwner(context, held);
-  const between = named.flatMap((one) => findNamedObject(context, one) ?? []);
-  return [...named, ...objectsNamedBy(context, between)];
 }

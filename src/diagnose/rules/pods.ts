@@ -104,7 +104,7 @@ interface Part {
 const PARTS: readonly Part[] = [
   {
     ...{ what: 'network plugin', does: "release the pod's network" },
-    isLeft: (pod) => isHalfway(pod) && devicesOf(pod).length === 0,
+    isLeft: (pod) => isHalfway(pod) && !pod.devices?.length,
     // containerd and CRI-O, which quote libcni; an uninstalled plugin has no file or no configuration.
     event:
       /plugin type=|failed to find plugin |destroy network for (?:pod )?sandbox|networkPlugin cni failed|cni plugin not initialized/,
@@ -113,9 +113,9 @@ const PARTS: readonly Part[] = [
   },
   {
     ...{ what: 'DRA driver', does: "release the pod's devices" },
-    isLeft: (pod) => isHalfway(pod) && devicesOf(pod).length > 0,
+    isLeft: (pod) => isHalfway(pod) && !!pod.devices?.length,
     ...{ event: /dynamic resources|(?:Unp|P)repareResources/i, agents: /\bdra\b/ },
-    claims: { kind: 'ResourceClaim', of: devicesOf },
+    claims: { kind: 'ResourceClaim', of: ({ devices = [] }) => devices },
   },
   {
     ...{ what: 'CSI driver', does: "unmount the pod's volume" },
@@ -133,10 +133,6 @@ const PARTS: readonly Part[] = [
 /** Reports whether its containers have ended, and its kubelet has not yet said that the pod has. */
 function isHalfway(pod: PodFacts): boolean {
   return pod.hasStopped === true && !hasPodEnded(pod);
-}
-
-function devicesOf({ devices = [] }: PodFacts): string[] {
-  return devices;
 }
 
 /** Warnings about pods that are shut down as they should be: failed probes, ConfigMaps that were deleted first. */
