@@ -46,8 +46,36 @@ export function refusalResult(
   if (error.kind === 'webhook-unreachable') {
     return unreachableWebhook(context, error, does, guard?.webhook);
   }
-  return denied(error, does, guard, exemption(context, request, guard));
+  const isPolicy = error.kind === 'policy-denied';
+  const subject = isPolicy
+    ? { apiVersion: API, kind: policyKind(error), name: error.policy }
+    : configurationSubject(guard?.webhook, error.webhook);
+  const words = error.message || 'without explanation';
+  const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
+  const who = `${subject.kind} ${subject.name}`;
+  const isEngine = !isPolicy && ENGINE.test(error.webhook) && NAMES_POLICY.test(words);
+  const exempt = isEngine ? EXCLUDE : exemption(context, request, guard);
+  const asks = { text: `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"` };
+  return {
+    ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
+    message: `denies ${does}${by}: ${words}`,
+    evidence: [error.text],
+    remedies: [
+      ...(exempt ? [withRole('now', exempt), withRole('or', asks)] : [withRole('now', asks)]),
+      subject.kind === 'Webhook'
+        ? findConfiguration(subject.name)
+        : showObjectRemedy(`See what ${who} asks for`, subject),
+    ],
+  };
 }
+
+/** Policy engines: their webhooks name the policy that denies, and they set changes of their configurations back. */
+const ENGINE = /\.kyverno\.svc|\.gatekeeper\.sh$/;
+const NAMES_POLICY = /\bpolic(?:y|ies)\b|^\s{0,9}\[[a-z0-9.-]{1,253}\]/i;
+const EXCLUDE = {
+  text: 'Exclude this namespace from the policy that the message names (Kyverno: in spec.rules[].exclude; Gatekeeper: in spec.match.excludedNamespaces)',
+  risk: 'it no longer checks anything in this namespace',
+};
 
 /** Finds the guard that an error names; among several webhooks of one name by the Service in the error, then by what they are asked about. */
 export function guardOf(
@@ -90,12 +118,12 @@ function patchOf({ index, name }: WebhookFacts, ...patch: object[]): object[] {
 
 /** Returns the webhook, and those of its configuration that have the same Service and fail closed: any of them may be asked next. */
 function closedWith(context: Context, webhook: WebhookFacts): WebhookFacts[] {
-  const { configuration, service } = webhook;
-  const server = JSON.stringify([configuration, service]);
-  const others = webhooksOf(context)
-    .filter((one) => JSON.stringify([one.configuration, one.service]) === server)
-    .filter(({ failurePolicy, index }) => failurePolicy === 'Fail' && index !== webhook.index);
-  return [webhook, ...(service ? others : [])];
+  const serverOf = ({ configuration, service }: WebhookFacts): string =>
+    JSON.stringify([configuration, service ?? webhook.index]);
+  const others = webhooksOf(context).filter(
+    (one) => one.failurePolicy === 'Fail' && serverOf(one) === serverOf(webhook),
+  );
+  return [webhook, ...others.filter(({ index }) => index !== webhook.index)];
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
@@ -162,80 +190,39 @@ export function deadWebhook(
   if (backend?.isDead !== true) return undefined;
   const does = requestText(request);
   const text = `it matches ${does} there and fails closed`;
-  const call = { webhook: name, cause: 'no-endpoints', service, text } as const;
-  return unreachableWebhook(context, { kind: 'webhook-unreachable', ...call }, does, webhook);
+  const error = { kind: 'webhook-unreachable', cause: 'no-endpoints', service, text } as const;
+  return unreachableWebhook(context, { ...error, webhook: name }, does, webhook);
 }
-
-/** Returns the finding about a webhook or policy that says no. */
-function denied(
-  error: ErrorOf<'webhook-denied' | 'policy-denied'>,
-  request: string,
-  guard: Guard | undefined,
-  own: Omit<Remedy, 'role'> | undefined,
-): RuleResult {
-  const isPolicy = error.kind === 'policy-denied';
-  const subject = isPolicy
-    ? { apiVersion: API, kind: policyKind(error), name: error.policy }
-    : configurationSubject(guard?.webhook, error.webhook);
-  const words = error.message || 'without explanation';
-  const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
-  const who = `${subject.kind} ${subject.name}`;
-  const isEngine = !isPolicy && ENGINE.test(error.webhook) && NAMES_POLICY.test(words);
-  const exempt = isEngine ? EXCLUDE : own;
-  const asks = { text: `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"` };
-  return {
-    ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
-    message: `denies ${request}${by}: ${words}`,
-    evidence: [error.text],
-    remedies: [
-      ...(exempt ? [withRole('now', exempt), withRole('or', asks)] : [withRole('now', asks)]),
-      subject.kind === 'Webhook'
-        ? findConfiguration(subject.name)
-        : showObjectRemedy(`See what ${who} asks for`, subject),
-    ],
-  };
-}
-
-/** Policy engines: their webhooks name the policy that denies, and they set changes of their configurations back. */
-const ENGINE = /\.kyverno\.svc|\.gatekeeper\.sh$/;
-const NAMES_POLICY = /\bpolic(?:y|ies)\b|^\s{0,9}\[[a-z0-9.-]{1,253}\]/i;
-const EXCLUDE = {
-  text: 'Exclude this namespace from the policy that the message names (Kyverno: in spec.rules[].exclude; Gatekeeper: in spec.match.excludedNamespaces)',
-  risk: 'it no longer checks anything in this namespace',
-};
 
 /** Returns the remedy to exempt this namespace from a guard; outside of the namespace it is of no use. */
 function exemption(
   context: Context,
   request: AdmissionRequest,
-  { binding, source, webhook }: Partial<Guard> = {},
+  guard: Guard | undefined,
 ): Omit<Remedy, 'role'> | undefined {
-  const selecting = webhook ?? binding;
-  if (selecting === undefined || !isInside(context, namespaceOf(request))) return undefined;
-  const { name, namespaceSelector } = selecting;
+  const { webhook } = guard ?? {};
+  const selecting = webhook ?? guard?.binding;
+  if (!guard || !selecting || !isInside(context, namespaceOf(request))) return undefined;
   // matchLabels become expressions, so nothing is lost.
   const matchExpressions = [
-    ...namespaceSelector,
+    ...selecting.namespaceSelector,
     { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [context.now.namespace.name] },
   ].map(({ values, ...rest }) => (values.length === 0 ? rest : { ...rest, values }));
   const risk = `the ${webhook ? 'webhook' : 'policy'} no longer checks anything in this namespace: what it refused is carried out, deletions included`;
-  if (webhook) {
-    const path = `/webhooks/${webhook.index}/namespaceSelector`;
-    const text = `Exempt this namespace from webhook ${name} of ${source?.kind} ${source?.name}`;
-    const patch = patchOf(webhook, { op: 'add', path, value: { matchExpressions } });
-    const command = patchCommand(objectArgs(webhook.configuration), patch);
-    return { text, command, risk };
-  }
+  const { kind, name: policy } = guard.source;
+  const which = webhook ? guard.text : `${kind} ${policy} (binding ${selecting.name})`;
+  const path = `/webhooks/${webhook?.index}/namespaceSelector`;
   // A merge patch keeps labels that are not named: expressions replace all of them.
   const selector = { matchLabels: null, matchExpressions };
   const merge = JSON.stringify({ spec: { matchResources: { namespaceSelector: selector } } });
-  const target = objectArgs({ kind: `${source?.kind}Binding`, name });
-  const command = kubectl('patch', ...target, '--type=merge', '-p', merge);
-  return {
-    text: `Exempt this namespace from ${source?.kind} ${source?.name} (binding ${name})`,
-    command,
-    risk,
-  };
+  const binding = objectArgs({ kind: `${kind}Binding`, name: selecting.name });
+  const command = webhook
+    ? patchCommand(
+        objectArgs(webhook.configuration),
+        patchOf(webhook, { op: 'add', path, value: { matchExpressions } }),
+      )
+    : kubectl('patch', ...binding, '--type=merge', '-p', merge);
+  return { text: `Exempt this namespace from ${which}`, command, risk };
 }
 
 /** A refusal of a change to a field that may not be changed; the removal of a finalizer changes no such field. */
