@@ -3,14 +3,10 @@ import { hasPodEnded } from '../model/facts/workloads.ts';
 import type { Subject } from '../model/finding.ts';
 import { itemsIn } from '../model/read.ts';
 import type { ClusterSources, OwnerReference, PodFacts, WorkloadFacts } from '../model/snapshot.ts';
-import type { Context } from './context.ts';
-import { remember } from './remember.ts';
+import { type Context, remember } from './context.ts';
 import type { Account } from './rights.ts';
 
-/**
- * A workload of any kind that runs a program in the cluster, or would run it with replicas: found
- * from its pods upwards and from the lists of workloads downwards.
- */
+/** A workload of any kind that runs a program, or would run it with replicas, found by its pods or in a list of workloads. */
 export interface Actor extends Omit<WorkloadFacts, 'account' | 'uid'> {
   /** Undefined: the workload was not read; the workloads and pods that it controls were. */
   uid: string | undefined;
@@ -92,11 +88,7 @@ function makerOf({ kind, owner }: WorkloadFacts, byUid: ReadonlyMap<string, Work
 }
 
 /** Follows a pod's controllers up to the workload that a person would name. Undefined: that workload has ended. */
-function topOf(
-  pod: PodFacts,
-  byUid: ReadonlyMap<string, WorkloadFacts>,
-  now: Context['now'],
-): Actor | undefined {
+function topOf(pod: PodFacts, byUid: ReadonlyMap<string, WorkloadFacts>, now: Context['now']) {
   const controller = pod.ownerReferences.find((owner) => owner.controller);
   // Without a controller, the workload of a pod that ends was deleted.
   const isGone = pod.deletionTimestamp !== undefined && !pod.ready;
@@ -117,10 +109,7 @@ function topOf(
   return hasEnded(top) ? undefined : actorOfWorkload(top);
 }
 
-/**
- * Returns the workload, or the controller of a ReplicaSet. A Deployment that an operator of operators made for one of
- * its own objects still runs the program.
- */
+/** Returns the workload, or the controller of a ReplicaSet. A Deployment that an operator of operators made still runs the program. */
 function actorOfWorkload(workload: WorkloadFacts): Actor {
   const { kind, owner } = workload;
   return kind === 'ReplicaSet' && owner !== undefined
@@ -175,10 +164,7 @@ function departedWorkloads({ now }: Context, byUid: ReadonlyMap<string, Workload
     .map((workload) => ({ ...actorOf(workload), ready: 0, isGone: true }));
 }
 
-/**
- * Returns an argument or variable that lists namespaces without this one: `ARGOCD_APPLICATION_NAMESPACES=team-*`. What
- * the list is about is not known, and what fits no namespace is no list of them.
- */
+/** Returns a setting that lists namespaces without this one: `ARGOCD_APPLICATION_NAMESPACES=team-*`. What fits no namespace is no such list. */
 export function listOfOthers({ now }: Context, { selectors }: Actor): string | undefined {
   const existing = itemsIn(now.cluster.namespaces).map(({ name }) => name);
   return selectors.find((setting) => {

@@ -21,11 +21,7 @@ interface Backend {
 }
 
 /** Finds the Service, the workload that its selector selects, and the state of that workload. `said`: how a call fails. */
-export function backendOf(
-  context: Context,
-  service: ServiceRef,
-  said: CallFailure = 'other',
-): Backend {
+export function backendOf(context: Context, service: ServiceRef, said: CallFailure = 'other') {
   const { cluster, places } = context.now;
   const { namespace } = service;
   const isGoing = willBeDeleted(context, namespace);

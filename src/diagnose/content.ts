@@ -4,10 +4,7 @@ import { itemsIn, valueIn } from '../model/read.ts';
 import type * as Facts from '../model/snapshot.ts';
 import type { Context } from './context.ts';
 
-export function detailOf(
-  { now }: Context,
-  { uid }: { uid: string },
-): Facts.ObjectDetail | undefined {
+export function detailOf({ now }: Context, { uid }: { uid: string }) {
   return valueIn(now.details[uid]);
 }
 
@@ -23,10 +20,8 @@ export function typesOf({ now }: Context): Facts.ResourceType[] {
   return valueIn(now.discovery)?.types ?? [];
 }
 
-export function countsOf({
-  content,
-}: Pick<Facts.Snapshot, 'content'>): (Facts.ContentCount & Typed)[] {
-  return content.flatMap(({ type, read }) => (read.ok ? [{ type, ...read.value }] : []));
+export function countsOf(now: Pick<Facts.Snapshot, 'content'>): (Facts.ContentCount & Typed)[] {
+  return now.content.flatMap(({ type, read }) => (read.ok ? [{ type, ...read.value }] : []));
 }
 
 export function groupsOf(now: Pick<Facts.Snapshot, 'content'>): (Facts.ObjectGroup & Typed)[] {
@@ -48,11 +43,8 @@ export function terminatingPods({ now }: Context): Facts.PodFacts[] {
 }
 
 /** Returns the Events about these objects, from all namespaces that were read and from before the deletion. */
-export function eventsAbout(
-  { now }: Context,
-  { objects }: { objects: readonly Facts.ObjectFacts[] },
-): Facts.EventFacts[] {
-  const uids = new Set(objects.map(({ uid }) => uid));
+export function eventsAbout({ now }: Context, held: { objects: readonly Facts.ObjectFacts[] }) {
+  const uids = new Set(held.objects.map(({ uid }) => uid));
   const all = Object.values(now.places).flatMap(({ events }) => itemsIn(events));
   return [...all, ...itemsIn(now.baseline?.events)].filter(
     ({ regarding: { uid } }) => uid !== '' && uids.has(uid),
@@ -82,10 +74,7 @@ export function definitionsOf({ now }: Context): Facts.DefinitionDetail[] {
 }
 
 /** Returns the served type of an object, for commands; undefined if discovery does not list it. */
-export function servedType(
-  { now }: Context,
-  { apiVersion, kind }: Pick<Subject, 'apiVersion' | 'kind'>,
-): Facts.ResourceType | undefined {
+export function servedType({ now }: Context, { apiVersion, kind }: Omit<Subject, 'name'>) {
   const group = groupOf(apiVersion);
   const types = now.discovery.ok ? now.discovery.value.types : now.content.map(({ type }) => type);
   return types.find((type) => type.group === group && type.kind === kind);

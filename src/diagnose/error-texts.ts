@@ -208,10 +208,7 @@ function readWebhookCall(rest: string): WebhookCall {
   return { cause: callFailure(rest), service: serviceInUrl(url?.replace(/:$/, '')) };
 }
 
-/**
- * The texts of failures: of servers (kube-aggregator remote_available_controller.go, NewGenericServerResponse), net/http,
- * crypto/tls and crypto/x509. `remote error`: the server refuses the client, not the client the server.
- */
+/** The texts of servers (kube-aggregator remote_available_controller.go, NewGenericServerResponse), net/http, crypto/tls and crypto/x509. */
 const FAILURES = {
   /** The server answered, with an error such as that it does not serve this path. */
   'error-status':
@@ -221,6 +218,7 @@ const FAILURES = {
   refused: /connection refused/,
   timeout: TIMEOUT,
   'no-tls': /gave HTTP response to HTTPS client|does not look like a TLS handshake/,
+  /** The server refuses the client, not the client the server. */
   other: /remote error: tls: /,
   'certificate-expired': /certificate has expired or is not yet valid/,
   'certificate-name':

@@ -7,10 +7,7 @@ import { countsOf, isContentRead } from './content.ts';
 import { type Context, isForeseen } from './context.ts';
 import type { RuleResult } from './results.ts';
 
-/**
- * Reports whether content is still being deleted, or else whether the controller is about to. Compares the rest: when
- * everything else was deleted and one object stays, that is a hang. `blocking`: what holds the namespace.
- */
+/** Reports whether content is still being deleted, or the controller is about to. `blocking`: what holds the namespace, which may be all that stays. */
 export function movementOf(context: Context, blocking: readonly RuleResult[]): Movement {
   const { before, now, nowMs } = context;
   const graces = itemsIn(now.pods)

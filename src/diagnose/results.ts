@@ -56,10 +56,7 @@ export function subjectOf({ apiVersion, kind, namespace, name }: Subject): Subje
 }
 
 /** Folds objects with one cause into one finding: the first is its subject, up to ten are examples. */
-export function foldSubjects(
-  objects: readonly ObjectFacts[],
-  count = objects.length,
-): Pick<Finding, 'subject' | 'count' | 'examples'> {
+export function foldSubjects(objects: readonly ObjectFacts[], count = objects.length) {
   const subjects = objects.slice(0, MAX_EXAMPLES).map(subjectOf);
   const subject = subjects[0] ?? { apiVersion: '', kind: '', name: '' };
   return count > 1 ? { subject, count, examples: subjects } : { subject };

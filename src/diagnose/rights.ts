@@ -1,8 +1,7 @@
 import { isBuiltIn, typeName } from '../model/facts/metadata.ts';
 import { itemsIn } from '../model/read.ts';
 import type { BindingFacts, ResourceType, RoleFacts, RuleFacts } from '../model/snapshot.ts';
-import type { Context } from './context.ts';
-import { remember } from './remember.ts';
+import { type Context, remember } from './context.ts';
 
 // What RBAC lets accounts do. Other authorizers are not visible.
 

@@ -5,14 +5,13 @@ import { type ObjectFacts, partnerKey, type Reference, type Wanted } from '../mo
 import type { Actor } from './actors.ts';
 import { showObjectRemedy, withRole } from './commands.ts';
 import { detailOf, groupsOf, terminatingPods, typesOf } from './content.ts';
-import { type Context, isInside } from './context.ts';
+import { type Context, isInside, remember } from './context.ts';
 import { INPUT_KINDS } from './detail.ts';
 import { isKindNamed } from './error-texts.ts';
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
 import { domainOf, isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
-import { remember } from './remember.ts';
 import { idsOfHeld, namespaceSubject, type RuleResult, resultId } from './results.ts';
 import { idsOfObject, idsOfPod } from './rules/pods.ts';
 
@@ -161,11 +160,7 @@ function finalizerAwaited({ objects: [object], finalizer }: Held, text: string):
 }
 
 /** Finds the terminating namespaces that a held object waits for: a text or a label says so, or it stands for them. */
-export function namespacesAwaited(
-  context: Context,
-  held: Held,
-  texts: readonly string[] = waitTexts(context, held),
-): RuleResult[] {
+export function namespacesAwaited(context: Context, held: Held, texts = waitTexts(context, held)) {
   const { cluster, namespace: own } = context.now;
   return itemsIn(cluster.namespaces)
     .filter(
@@ -176,7 +171,7 @@ export function namespacesAwaited(
           isLabelled(held, namespace) ||
           held.objects.some((object) => standsFor(context, object, namespace.name))),
     )
-    .map(({ name, deletionTimestamp }) => {
+    .map(({ name, deletionTimestamp }): RuleResult => {
       const subject = namespaceSubject(name);
       const text = `Examine Namespace ${name} in the same way, and resolve what holds it`;
       return {

@@ -10,8 +10,7 @@ import type {
   WebhookFacts,
 } from '../../model/snapshot.ts';
 import { webhooksOf, withService } from '../content.ts';
-import type { Context } from '../context.ts';
-import { remember } from '../remember.ts';
+import { type Context, remember } from '../context.ts';
 import type { Account } from '../rights.ts';
 import { type AdmissionRequest, evaluateCondition } from './expressions.ts';
 
@@ -105,10 +104,7 @@ export function namespaceOf({ object, type }: AdmissionRequest): string | undefi
 }
 
 /** Returns the first validation that is false for the request; undefined: which one cannot be evaluated, or a webhook. */
-export function denialOf(
-  { binding, policy }: Guard,
-  request: AdmissionRequest,
-): { expression: string; message: string } | 'none' | undefined {
+export function denialOf({ binding, policy }: Guard, request: AdmissionRequest) {
   // Without its parameters a policy may deny, whatever its expressions say.
   if (policy === undefined || binding?.parametersIn !== undefined) return undefined;
   const { validations = [], variables } = policy;

@@ -129,10 +129,11 @@ const ABOUT_OTHERS =
 
 /** Reports whether a webhook's refusal of one deletion may not hold when the whole namespace goes: its message decides. */
 function isDoubtful(
-  { now: { forecast } }: Context,
+  { now }: Context,
   { operation, type }: AdmissionRequest,
   error: AdmissionError,
-): boolean {
+) {
+  const { forecast } = now;
   if (!forecast || operation !== 'DELETE' || error.kind !== 'webhook-denied') return false;
   const { message } = error;
   const others = countsOf(forecast.present).filter(

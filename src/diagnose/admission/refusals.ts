@@ -78,11 +78,7 @@ const EXCLUDE = {
 };
 
 /** Finds the guard that an error names; among several webhooks of one name by the Service in the error, then by what they are asked about. */
-export function guardOf(
-  context: Context,
-  error: AdmissionError,
-  request: AdmissionRequest,
-): Guard | undefined {
+export function guardOf(context: Context, error: AdmissionError, request: AdmissionRequest) {
   const isNamed = ({ binding, source, webhook }: Guard): boolean =>
     error.kind === 'policy-denied'
       ? source.kind === policyKind(error) &&
@@ -118,8 +114,8 @@ function patchOf({ index, name }: WebhookFacts, ...patch: object[]): object[] {
 
 /** Returns the webhook, and those of its configuration that have the same Service and fail closed: any of them may be asked next. */
 function closedWith(context: Context, webhook: WebhookFacts): WebhookFacts[] {
-  const serverOf = ({ configuration, service }: WebhookFacts): string =>
-    JSON.stringify([configuration, service ?? webhook.index]);
+  const serverOf = ({ configuration, index, service }: WebhookFacts): string =>
+    JSON.stringify([configuration, service ?? index]);
   const others = webhooksOf(context).filter(
     (one) => one.failurePolicy === 'Fail' && serverOf(one) === serverOf(webhook),
   );
@@ -180,11 +176,7 @@ function unreachableWebhook(
 }
 
 /** Returns the finding for a webhook that fails closed and has nothing behind its Service; undefined for any other. */
-export function deadWebhook(
-  context: Context,
-  webhook: WebhookFacts,
-  request: AdmissionRequest,
-): RuleResult | undefined {
+export function deadWebhook(context: Context, webhook: WebhookFacts, request: AdmissionRequest) {
   const { failurePolicy, name, service } = webhook;
   const backend = failurePolicy === 'Fail' && service ? backendOf(context, service) : undefined;
   if (backend?.isDead !== true) return undefined;
@@ -195,11 +187,7 @@ export function deadWebhook(
 }
 
 /** Returns the remedy to exempt this namespace from a guard; outside of the namespace it is of no use. */
-function exemption(
-  context: Context,
-  request: AdmissionRequest,
-  guard: Guard | undefined,
-): Omit<Remedy, 'role'> | undefined {
+function exemption(context: Context, request: AdmissionRequest, guard: Guard | undefined) {
   const { webhook } = guard ?? {};
   const selecting = webhook ?? guard?.binding;
   if (!guard || !selecting || !isInside(context, namespaceOf(request))) return undefined;

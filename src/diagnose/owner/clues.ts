@@ -5,9 +5,8 @@ import { itemsIn } from '../../model/read.ts';
 import type { Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import { typesOf } from '../content.ts';
-import type { Context } from '../context.ts';
+import { type Context, remember } from '../context.ts';
 import { classifyErrorText } from '../error-texts.ts';
-import { remember } from '../remember.ts';
 import {
   type Account,
   ableAccounts,

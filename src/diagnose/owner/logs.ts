@@ -6,9 +6,8 @@ import { itemsIn, valueIn } from '../../model/read.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import { groupsOf, typesOf } from '../content.ts';
-import { type Context, isInside } from '../context.ts';
+import { type Context, isInside, remember } from '../context.ts';
 import { FAILURE } from '../error-texts.ts';
-import { remember } from '../remember.ts';
 import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */

@@ -1,7 +1,7 @@
 import { matchesGlob } from '../../base/text.ts';
 import { CATALOGUE, type CatalogueEntry } from '../../model/catalogue.ts';
 import type { Actor } from '../actors.ts';
-import { remember } from '../remember.ts';
+import { remember } from '../context.ts';
 
 /**
  * Decides which names belong to one program. A program writes and reports under one name (a field manager, the

@@ -16,10 +16,7 @@ const LEASE_SECONDS = 15;
 const SILENCE_MS = 90_000;
 
 /** Judges kube-controller-manager by its Lease, which managed clusters hide; never assumes that it runs. */
-export function controllerManager({ now, nowMs }: Context): {
-  state: 'fresh' | 'stale' | 'unseen';
-  evidence: string;
-} {
+export function controllerManager({ now, nowMs }: Context) {
   const { namespace, name } = MANAGER_LEASE;
   const lease = itemsIn(now.cluster.leases).find(
     (one) => one.namespace === namespace && one.name === name,
@@ -27,10 +24,10 @@ export function controllerManager({ now, nowMs }: Context): {
   const { renewTime = '', durationSeconds = LEASE_SECONDS } = lease ?? {};
   const ageMs = nowMs - Date.parse(renewTime);
   const where = `Lease ${namespace}/${name}`;
-  if (Number.isNaN(ageMs))
-    return { state: 'unseen', evidence: `${where} could not be read; managed clusters hide it` };
+  const unseen = `${where} could not be read; managed clusters hide it`;
+  if (Number.isNaN(ageMs)) return { state: 'unseen', evidence: unseen } as const;
   const state = ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh';
-  return { state, evidence: `${where} was last renewed at ${renewTime}` };
+  return { state, evidence: `${where} was last renewed at ${renewTime}` } as const;
 }
 
 /** Finds that no controller processes the namespace. A stale Lease proves that kube-controller-manager does not run; silence only suggests it. */

@@ -26,10 +26,9 @@ import {
   servedType,
   terminatingPods,
 } from '../content.ts';
-import type { Context } from '../context.ts';
+import { type Context, remember } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isUnattended } from '../movement.ts';
-import { remember } from '../remember.ts';
 import { foldSubjects, idsOfHeld, type RuleResult, resultId, subjectOf } from '../results.ts';
 import { refusalOfContent } from './types.ts';
 
@@ -140,10 +139,7 @@ const ORDINARY =
   /^(?:Unhealthy|Probe\w*|BackOff|DNSConfigForming|FailedScheduling|NodeNotReady|FailedToRetrieveImagePullSecret): |^FailedMount: .*(?:not registered|not found)$/;
 const ENDING = /^(?:FailedKillPod|ExceededGracePeriod|\w*unmount\w*|\w*unprepare\w*): /i;
 
-/**
- * Returns the warnings about pods since their deletion, of these the one that says what their kubelet waits for, the part of
- * the node that this is, and for each driver or plugin that may be meant the DaemonSets that may run it.
- */
+/** Returns the warnings about pods since their deletion, the one that says what their kubelet waits for, that part of the node, and who may run it. */
 function waitOf(context: Context, pods: readonly PodFacts[]) {
   const requested = pods.map(
     ({ deletionTimestamp = '', deletionGracePeriodSeconds = 0 }) =>
@@ -305,10 +301,7 @@ function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
   ];
 }
 
-/**
- * Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped
- * (kubernetes pkg/kubelet/kubelet.go: SyncTerminatingPod does not heed that its context is cancelled).
- */
+/** Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped (kubelet.go, SyncTerminatingPod). */
 function forceRemedy(pods: readonly PodFacts[]): Remedy {
   return {
     text: `Delete Pod ${namesOf(pods)} without waiting for a kubelet`,
@@ -331,12 +324,7 @@ const NAMES = [
 const COMMON = /^(?:.|csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
 
 /** Returns the plugin that an Event names, or else the drivers of what the pods use. */
-function driversOf(
-  context: Context,
-  part: Part,
-  pods: readonly PodFacts[],
-  told: string | undefined,
-): string[] {
+function driversOf(context: Context, part: Part, pods: readonly PodFacts[], told?: string) {
   const named = NAMES.flatMap((pattern) => pattern.exec(told ?? '')?.[1] ?? []).slice(0, 1);
   if (told !== undefined) return named;
   const claimed = claimsOf(context, part, pods).flatMap(({ object }) => {

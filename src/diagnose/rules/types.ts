@@ -173,10 +173,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
   };
 }
 
-/**
- * Finds conversions that will fail. Objects stored in another version than the served one need the webhook to be read,
- * in every namespace; whether other namespaces have such objects is not known, and a LIST with a limit does not show it.
- */
+/** Finds conversions that will fail, of objects stored in another version than the served one; no LIST with a limit shows those of other namespaces. */
 function foreseenConversions(context: Context): RuleResult[] {
   // If the gate's own LIST failed, another finding says it.
   const counts = countsOf(context.now.forecast?.present ?? context.now);
