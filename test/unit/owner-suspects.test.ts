@@ -543,8 +543,8 @@ const ROWS: Record<string, Row> = {
   'a program without any right that is told to watch this namespace, where the operator is gone': {
     ...{ in: GONE, is: 'owner-unknown', change: feed(watching(`preview-${GONE}`), []) },
   },
-  'an operator of another class, beside the account of one that is gone': {
-    ...{ in: RIGHTS_LEFT, is: 'owner-unknown' },
+  'an operator with a class, beside the account that an earlier installation left': {
+    ...{ in: RIGHTS_LEFT, is: 'owner-running team-b' },
     change: feed({ ...MANAGER, args: ['--memcached-class=blue'] }, MARKS),
   },
   'a program that may change the type and watches another namespace, where the operator is gone': {

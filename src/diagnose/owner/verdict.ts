@@ -42,7 +42,6 @@ import {
   productsOf,
   workloadsOfProgram,
 } from './names.ts';
-import { mayLeaveOut } from './settings.ts';
 
 /** The owner of a finalizer, and the certainty of the answer. */
 export interface Ownership {
@@ -184,10 +183,6 @@ function leading(the: Case): Suspect | undefined {
   const isContradicted =
     // A console of the release has its labels as well, and may be told the same: they give it no right.
     (hasClue(best, 'told') && !isCalled) ||
-    // Neither these nor the name tell a workload with a share of the objects from an account whose workload is gone.
-    (workloadExists(best) &&
-      !(isCalled && best.actor && !mayLeaveOut(best.actor)) &&
-      pool.some((one) => !workloadExists(one) && hasClue(one, 'marks'))) ||
     // Who may change everything restores what others have written: only a name that frameworks give tells, of the one who may.
     (best.rights.change === 'everything' &&
       !(
