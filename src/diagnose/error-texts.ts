@@ -77,10 +77,10 @@ type Target = { resource?: string; group?: string; name?: string | undefined };
 type Groups = Partial<Record<string, string>>;
 /** The groups of the pattern are properties of the error; `read` adds those in the text behind it, or says that it is none. */
 type Row = [
-  kind: ErrorDetail['kind'],
   pattern: RegExp,
   read?: (rest: string, target: Target, found: Groups) => object | undefined,
 ];
+const rowsOf = (rows: Partial<Record<ErrorDetail['kind'], Row>>) => Object.entries(rows);
 
 const rest = (message: string) => ({ message });
 
@@ -90,57 +90,50 @@ const rest = (message: string) => ({ message });
  */
 
 /** The leftmost of these wraps the rest, such as a refusal whose free text quotes another error. */
-const WRAPPING: readonly Row[] = [
+const WRAPPING = rowsOf({
   // apiserver pkg/util/webhook/error.go, ErrCallingWebhook.
-  [
-    'webhook-unreachable',
+  'webhook-unreachable': [
     /failed calling webhook \\?"(?<webhook>[^"\\]{1,300})\\?"/,
     readWebhookCall,
   ],
   // apiserver pkg/admission/plugin/webhook/errors/statuserror.go.
-  [
-    'webhook-denied',
+  'webhook-denied': [
     /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/,
     rest,
   ],
   // apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say "policy '…'".
-  [
-    'policy-denied',
+  'policy-denied': [
     /olicy '(?<policy>[^']{1,300})'(?: with binding '(?<binding>[^']{1,300})')? denied request: /,
     rest,
   ],
   // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
-  [
-    'conversion-failed',
+  'conversion-failed': [
     /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?[^/\s,]{1,63}, Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/,
     (text, _, { group = '' }) => ({ group, ...readWebhookCall(text) }),
   ],
-];
+});
 
 /** The last one is an answer that was cut off (apiserver pkg/server/filters/timeout.go aborts the stream). */
 const TIMEOUT =
   /request did not complete within |deadline exceeded|the server was unable to return a response in the time allotted|could not be completed at this time, please try again|Client\.Timeout|i\/o timeout|handshake timeout|timed out|request canceled|INTERNAL_ERROR; received from peer/;
 
 /** Of these the first that fits counts. */
-const OTHERS: readonly Row[] = [
+const OTHERS = rowsOf({
   // apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
-  [
-    'namespace-terminating',
+  'namespace-terminating': [
     /unable to create new content in namespace (?<namespace>\S{1,253}) because/,
     (_, { resource }) => ({ resource }),
   ],
   // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
-  ['new-finalizers-refused', /no new finalizers can be added/],
+  'new-finalizers-refused': [/no new finalizers can be added/],
   // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
-  ['unexpected-items', /unexpected items still remain in namespace: /],
+  'unexpected-items': [/unexpected items still remain in namespace: /],
   // apiserver pkg/storage/etcd3/store.go.
-  [
-    'storage',
+  storage: [
     /unable to transform (?:key|or decode) |illegal base64 data at input byte |StorageError: corrupt object|identity transformer tried to read encrypted|data from the storage is not transformable/,
   ],
   // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
-  [
-    'forbidden',
+  forbidden: [
     /forbidden: /,
     (message, target) => {
       const { user, verb, ...said }: Groups = FORBIDDEN.exec(message)?.groups ?? {};
@@ -149,14 +142,12 @@ const OTHERS: readonly Row[] = [
     },
   ],
   // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …`
-  [
-    'invalid',
+  invalid: [
     / is invalid: /,
     (_, { name, resource = '' }) => (name === undefined ? undefined : { resource }),
   ],
   // The same, NewNotFound: `secrets "x" not found`; but not "not found, assuming that it is deleted".
-  [
-    'not-found',
+  'not-found': [
     / not found(?!, (?:assum|ignor|skip|so |treat|nothing to ))/,
     (_, { resource = '', group = '', name: path }) => {
       const [name, namespace] = path?.split('/').reverse() ?? [];
@@ -164,18 +155,19 @@ const OTHERS: readonly Row[] = [
       return path === undefined ? undefined : { resource, group, name, ...place };
     },
   ],
-  [
-    'unavailable',
-    /the server is currently unable to handle the request|error trying to reach service|no endpoints available for service|connection refused|service unavailable|has prevented the request from succeeding/,
+  unavailable: [
+    new RegExp(
+      `the server is currently unable to handle the request|error trying to reach service|no endpoints available for service|connection refused|service unavailable|has prevented the request from succeeding|${TIMEOUT.source}`,
+    ),
   ],
-  ['unavailable', TIMEOUT],
-];
+});
 
 function readErrorText(text: string): ErrorDetail {
-  const wrapping = WRAPPING.map((row) => ({ row, at: text.search(row[1]) }))
-    .filter(({ at }) => at >= 0)
-    .sort((a, b) => a.at - b.at);
-  for (const [kind, pattern, read] of [...wrapping.map(({ row }) => row), ...OTHERS]) {
+  const placeOf = ([, [pattern]]: (typeof WRAPPING)[number]): number => text.search(pattern);
+  const wrapping = WRAPPING.filter((row) => placeOf(row) >= 0).sort(
+    (a, b) => placeOf(a) - placeOf(b),
+  );
+  for (const [kind, [pattern, read]] of [...wrapping, ...OTHERS]) {
     const match = pattern.exec(text);
     if (match === null) continue;
     const { 0: words, index, groups = {} } = match;

@@ -40,9 +40,9 @@ import { logSources } from './owner/logs.ts';
 import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
-import { isSameVersion } from './rules/apis.ts';
 import { isUnexplainedByContent } from './rules/controller.ts';
 import { wantedNodeAgents } from './rules/pods.ts';
+import { isSameVersion } from './rules/types.ts';
 import { namedOutside, PROTECTION } from './waits.ts';
 
 type Part = Partial<Omit<Wanted, 'parseDetail'>>;

@@ -10,7 +10,7 @@ import { needsOfOwner } from '../diagnose/owner/needs.ts';
 import { isGitOps, rankOf, reachesOut } from '../diagnose/owner/settings.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { serviceText } from '../diagnose/results.ts';
-import { isSameVersion } from '../diagnose/rules/apis.ts';
+import { isSameVersion } from '../diagnose/rules/types.ts';
 import { PROTECTION } from '../diagnose/waits.ts';
 import { groupOf, isBuiltIn, typeName } from '../model/facts/metadata.ts';
 import { itemsIn } from '../model/read.ts';

@@ -21,7 +21,6 @@ import {
   type Guard,
   guardsOf,
   isAsked,
-  matchesLabels,
   matchesRule,
   namespaceOf,
   realRequest,
@@ -87,11 +86,9 @@ export function guardOf(context: Context, error: AdmissionError, request: Admiss
       : webhook?.name === error.webhook;
   const named = everyGuard(context).filter(isNamed);
   const called = 'service' in error && error.service ? serviceText(error.service) : undefined;
-  const { labels } = context.now.namespace;
   return (
     named.find(({ webhook }) => webhook?.service && serviceText(webhook.service) === called) ??
     named.find((one) => isAsked(one, request) !== false) ??
-    named.find(({ own }) => matchesLabels(own.namespaceSelector, labels)) ??
     named[0]
   );
 }

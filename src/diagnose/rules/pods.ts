@@ -346,13 +346,11 @@ const DRIVER = /^(?:spec\.csi|status\.allocation\.devices\.results\[\])\.driver$
 /** Returns the objects by which pods use the drivers of a part. */
 function claimsOf({ now }: Context, { claims }: Part, pods: readonly PodFacts[]) {
   const names = pods.flatMap((pod) => claims?.of(pod) ?? []);
-  return countsOf(now)
-    .filter(({ type }) => type.kind === claims?.kind && isBuiltIn(type.group))
-    .flatMap(({ type, terminating, guarded }) =>
-      [...terminating, ...guarded].flatMap(({ examples }) =>
-        examples.flatMap((object) => (names.includes(object.name) ? { type, object } : [])),
-      ),
-    );
+  return countsOf(now).flatMap(({ type, terminating, guarded }) => {
+    const isMeant = type.kind === claims?.kind && isBuiltIn(type.group);
+    const all = isMeant ? [...terminating, ...guarded].flatMap(({ examples }) => examples) : [];
+    return all.flatMap((object) => (names.includes(object.name) ? { type, object } : []));
+  });
 }
 
 function volumesOf(context: Context, claim: ObjectFacts): string[] {
@@ -415,7 +413,7 @@ export function wantedNodeAgents(context: Context): Partial<Wanted> {
  */
 export function volumeInUse(context: Context): RuleResult[] {
   const claims = groupsOf(context.now).filter(({ type }) => type.kind === CLAIM);
-  return claims.flatMap(({ examples }) => examples.flatMap((one) => claimResults(context, one)));
+  return claims.flatMap(({ examples }) => examples.flatMap((one) => inUse(context, one) ?? []));
 }
 
 export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
@@ -424,8 +422,8 @@ export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: s
 
 /** Returns the ids of the findings about an object that is terminating: its finalizers, or the pods that use a claim. */
 export function idsOfObject(context: Context, object: ObjectFacts): string[] {
-  const [inUse] = claimResults(context, object);
-  return inUse === undefined ? idsOfHeld(object) : [resultId(inUse)];
+  const result = inUse(context, object);
+  return result ? [resultId(result)] : idsOfHeld(object);
 }
 
 function usersOf({ now }: Context, { finalizers, name }: ObjectFacts): PodFacts[] {
@@ -435,9 +433,9 @@ function usersOf({ now }: Context, { finalizers, name }: ObjectFacts): PodFacts[
   );
 }
 
-function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
+function inUse(context: Context, claim: ObjectFacts): RuleResult | undefined {
   const pods = usersOf(context, claim);
-  if (pods.length === 0) return [];
+  if (pods.length === 0) return undefined;
   const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
   const deletion = fixRemedy(
@@ -448,21 +446,17 @@ function claimResults(context: Context, claim: ObjectFacts): RuleResult[] {
   const refusals = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
     .map((error) => resultId(refusalOfContent(context, error)));
-  return [
-    {
-      code: 'volume-in-use',
-      subject: subjectOf(claim),
-      message: `is still used by Pod ${names}`,
-      evidence: [
-        `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod uses the claim: ${names}`,
-        ...staying.map(({ name }) => `Pod ${name} is not marked for deletion`),
-      ],
-      ...{ since: claim.deletionTimestamp, scope: 'namespace', blocksNamespace: true },
-      remedies: staying.length > 0 && refusals.length === 0 ? [deletion] : [],
-      waitsFor: [
-        ...refusals,
-        ...pods.flatMap((pod) => [...idsOfHeld(pod), ...idsOfPod(context, pod)]),
-      ],
-    },
-  ];
+  const awaited = pods.flatMap((pod) => [...idsOfHeld(pod), ...idsOfPod(context, pod)]);
+  return {
+    code: 'volume-in-use',
+    subject: subjectOf(claim),
+    message: `is still used by Pod ${names}`,
+    evidence: [
+      `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod uses the claim: ${names}`,
+      ...staying.map(({ name }) => `Pod ${name} is not marked for deletion`),
+    ],
+    ...{ since: claim.deletionTimestamp, scope: 'namespace', blocksNamespace: true },
+    remedies: staying.length > 0 && refusals.length === 0 ? [deletion] : [],
+    waitsFor: [...refusals, ...awaited],
+  };
 }
