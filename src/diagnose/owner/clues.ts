@@ -236,10 +236,7 @@ function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
   return { ...suspect, against, restriction };
 }
 
-/**
- * Reports whether it may change the object, or something shows that it could. A lost right is a state of the owner, and no
- * reason to look elsewhere.
- */
+/** Reports whether it may change the object, or something shows that it could: a lost right is a state of the owner. */
 function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { account }: Actor) {
   const { lost, rights } = suspect;
   if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
@@ -342,10 +339,7 @@ function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 export const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
-/**
- * Reports whether the workload has such a name, or a program that it runs, if it has or had a right to the type: a dashboard
- * may run the image of the operator.
- */
+/** Reports whether the workload has such a name, or, with a right to the type, such a program: a dashboard may run the image of the operator. */
 function isNamed(candidate: Suspect, actor: Actor, isIt: (name: string) => boolean): boolean {
   const mayBe = actor.isGone || mayChange(candidate) || candidate.lost !== undefined;
   const names = mayBe && !WEBHOOK.test(actor.name) ? actor.programs : [actor.name];
@@ -388,10 +382,7 @@ function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) 
     : undefined;
 }
 
-/**
- * Reports whether the controller of another company's type may change this one as well, and is named after that one: Kueue
- * suspends and starts RayJobs, Flagger routes by VirtualServices, and both have the marks on them.
- */
+/** Reports whether it is the controller of another company's type, by its name: Kueue has the marks on RayJobs as well, Flagger on VirtualServices. */
 function isPartner({ context, domain, held }: OwnerQuestion, { account, name }: Actor): boolean {
   return (
     !isNamedAfterType(held, name) &&
@@ -420,10 +411,7 @@ function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean 
   );
 }
 
-/**
- * Reports whether the catalogue names other workloads for this finalizer, and this one for another: Crossplane may change
- * the managed resources of its providers, which remove the finalizer.
- */
+/** Reports whether the catalogue knows it as the controller of another finalizer: Crossplane may change its providers' managed resources. */
 export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect): boolean {
   return (
     actor !== undefined &&
@@ -484,10 +472,7 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   });
 }
 
-/**
- * Recognizes the role `widget-operator-manager-role` of `widget-operator-controller-manager`, and `acme:provider-widget:system`,
- * but not that of an application `red-widget` or `widget-frontend`.
- */
+/** Recognizes `widget-operator-manager-role` and `acme:widget-operator:system` of `widget-operator`, but not of an application `widget-frontend`. */
 function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
   const stem = role.replace(/(?:-cluster)?-?role$/i, '');
   const productOf = (one: string): string =>
@@ -580,10 +565,7 @@ const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
     .flatMap((name) => workloadsOfProgram(actors, name).map((actor) => ({ actor, name })));
 });
 
-/**
- * Finds workloads that may change the objects by a rule that names the type, and those that could and are gone. Many programs
- * may change a built-in type of namespaces.
- */
+/** Finds workloads that may change the objects by a rule that names the type, or could and are gone. Built-in types many may change. */
 function isPermitted({ context, held, domain }: OwnerQuestion, { actor, rights }: Suspect) {
   const { type } = held;
   const isCommon = type.namespaced && isBuiltIn(type.group) && domain.relation !== 'other';

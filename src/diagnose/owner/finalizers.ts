@@ -10,10 +10,7 @@ import { writerText } from './absent.ts';
 import { finalizersOfObject, type Held } from './held.ts';
 import { ownerResults } from './owner.ts';
 
-/**
- * Returns everything that a finalizer holds: the Namespace itself, objects in it, and objects outside for which
- * they wait.
- */
+/** Returns everything that a finalizer holds: the Namespace itself, objects in it, and objects outside for which they wait. */
 export function everythingHeld(context: Context): Held[] {
   const inside = heldObjects(context);
   const outside = heldOutside(context, inside);
@@ -71,10 +68,7 @@ function heldIn(
   return [{ finalizer, subject: subjectOf(first), type, objects, count: left, since, writers }];
 }
 
-/**
- * Returns partners and children of held objects outside of the namespace, and Nodes of its pods that are
- * held in turn.
- */
+/** Returns partners and children of held objects outside of the namespace, and Nodes of its pods, that are held in turn. */
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   const found = new Map<string, ObjectFacts>();
   const visit = (held: Held): void => {

@@ -84,10 +84,7 @@ export function statusManagers(held: Held): string[] {
   return [...managers].filter((manager) => identifiesController(held, manager));
 }
 
-/**
- * Returns the writes to these objects since the deletion began, of their status or anything else. In a forecast there are
- * none: the deletion lies ahead.
- */
+/** Returns the writes to these objects since the deletion began; none in a forecast. */
 export function lateWrites({ objects, since }: Held) {
   return objects.flatMap((object) => {
     const { lateWriters = [], statusWriters } = object;

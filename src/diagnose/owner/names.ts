@@ -3,10 +3,7 @@ import { CATALOGUE, type CatalogueEntry } from '../../model/catalogue.ts';
 import type { Actor } from '../actors.ts';
 import { remember } from '../context.ts';
 
-/**
- * Decides which names belong to one program. A program writes and reports under one name (a field manager, the
- * component of an Event) and runs under others: of its workload, ServiceAccount, containers, commands and images.
- */
+/** Decides which names belong to one program: it writes under one (a field manager) and runs under others (workload, account, container, image). */
 
 /** Commands of frameworks, which run the controllers of anybody. */
 export const FRAMEWORKS = /^(?:kopf|helm-operator|ansible-operator)$/;
@@ -19,10 +16,7 @@ const FRAMEWORK_NAMES =
 const GENERIC_FIELD_MANAGERS =
   /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|(?:terraform|pulumi|ansible)(?!.*operator).*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
 
-/**
- * Tools that may change everything and remove no finalizer of others: of GitOps, packages, policies, backup, dashboards
- * and CI. Their parts have names of their own (`executor-svc` in `kasten-io`): the namespace counts too.
- */
+/** Tools for GitOps, packages, policies, backup, dashboards and CI, which may change everything and remove no finalizer of others. */
 export const GENERAL_TOOLS =
   /^(?:argo-?cd.*|gitops.*|gotk-.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|concourse.*|teamcity.*|azure-pipelines.*|spinnaker.*|harness-delegate.*|octopus-.*|atlantis.*|portainer.*|cattle-.*|botkube.*|robusta.*|komodor.*|devtron.*|teleport.*|castai-.*|tekton-pipelines-controller|prometheus.*)$/;
 
@@ -42,10 +36,7 @@ export const NODE_COMPONENTS = /^(?:kubelet|.*scheduler)$/;
 const KUBERNETES_CONTROLLERS =
   /^(?:(?:replicaset|deployment|daemonset|statefulset|job|cronjob|replication|node|endpoint|endpoint-slice|taint-eviction|persistentvolume|attachdetach)-controller|horizontal-pod-autoscaler|controllermanager|kube-controller-manager)$/;
 
-/**
- * Field managers that are no controller's: of Kubernetes itself, of people with kubectl, and of this program. Everyone
- * else who still writes objects of a type may also remove a finalizer from one.
- */
+/** Field managers that are no controller's. Everyone else who still writes objects of a type may also remove a finalizer. */
 export const HARMLESS_WRITERS =
   /^(?:kube-controller-manager|kube-apiserver|kubelet|kubectl(?:-.*)?|namespace-teardown-gate)$/;
 
@@ -54,10 +45,7 @@ export function isKubernetesComponent(name: string): boolean {
   return [NODE_COMPONENTS, KUBERNETES_CONTROLLERS].some((names) => names.test(name));
 }
 
-/**
- * Reports whether a name belongs to one program: neither a tool for people nor a framework's default, nor empty, nor named
- * after a task: a default name ends before the first slash (apiserver, managerOrUserAgent).
- */
+/** Reports whether a name belongs to one program. A default name ends before the first slash (apiserver, managerOrUserAgent). */
 export function identifiesProgram(name: string): boolean {
   return (
     name !== '' &&
@@ -144,10 +132,7 @@ export function matchesReporter(actor: Actor, name: string, instance: string): b
   return hasProgramName(actor, name) || workloadsOfPod([actor], instance, name).length > 0;
 }
 
-/**
- * Returns the workloads of a pod, by the instance that a reporter gives: client-go reports the bare hostname, which is the
- * pod's name, or `<component>-<hostname>`. If the pod no longer exists, generated names are compared.
- */
+/** Returns the workloads of a pod. Reporters give its hostname, or `<component>-<hostname>` (client-go); of a pod that is gone the name tells. */
 export function workloadsOfPod(
   actors: readonly Actor[],
   instance: string,
@@ -203,10 +188,7 @@ function isNamedAs(known: string, name: string): boolean {
   return matchesGlob(known, name) || (isOwn && name.endsWith(`-${known}`));
 }
 
-/**
- * Reports whether this is the name of the owner of a well-known finalizer. Names that any program may have are left out, and
- * patterns of many, such as `*-operator-controller-manager`.
- */
+/** Reports whether it is the name of the owner of a well-known finalizer, and not one that any program may have, or a pattern of many. */
 export function isNameOfProduct(name: string): boolean {
   const isMeant = (known: string): boolean =>
     !known.startsWith('*') && !isFrameworkName(known) && isNamedAs(known, name);

@@ -121,10 +121,7 @@ export function ownerResults(
   };
 }
 
-/**
- * Finds dead webhooks that refuse the pods of an owner that is scaled to zero. If the owner itself serves one, that
- * webhook has to be removed first: scaling up would create no pod.
- */
+/** Finds dead webhooks that refuse the pods of an owner that is scaled to zero. One that it serves itself has to be removed first. */
 function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   if (actor === undefined) return [];
   const pod = { namespace: actor.namespace, labels: actor.podLabels };
@@ -154,10 +151,7 @@ function heldByPartner(
   return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
 }
 
-/**
- * Reports whether a cloud controller wrote the status. Those of a managed control plane run outside of the cluster
- * (KEP-2392) and are visible only by their writes: they are expected to handle such objects.
- */
+/** Reports whether a cloud controller wrote the status: that of a managed control plane is visible only by its writes (KEP-2392). */
 export function isOfTheCloud(held: Held): boolean {
   const known = knownFinalizer(held);
   const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);

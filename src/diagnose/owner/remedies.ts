@@ -93,10 +93,7 @@ export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string
   return fixRemedy(text, { command: patchCommand(target, [ended]), risk });
 }
 
-/**
- * Returns the remedy to install the owner again, or without a place to find it: by the name of the product, of a workload
- * that was seen, or what the writer calls itself.
- */
+/** Returns the remedy to install the owner again, or without a place to find it, under the best name that is known. */
 export function installRemedy(context: Context, held: Held, workload?: string, where?: string) {
   const { finalizer, type } = held;
   const known = knownFinalizer(held);
@@ -207,10 +204,7 @@ function namesOf({ count, objects, subject }: Held) {
   return { names, text: `${subject.kind} ${listNames(names)}${more}` };
 }
 
-/**
- * Returns the last resort, a removal by hand. `siblings` are removed in the same patch: a second patch would be
- * invalid after the first. `refusedBy` would refuse that as well.
- */
+/** Returns the removal by hand, of `siblings` in the same patch (a second would be invalid after it); `refusedBy` would refuse that as well. */
 export function removalRemedies(
   context: Context,
   held: Held,

@@ -149,10 +149,7 @@ export function rankOf({ group, kind }: ResourceType): number {
 const TARGET =
   /^spec\.(?:(?:target|destination|release|install)\w*namespace|(?:target|destination|forProvider)\.namespace)=(.+)$/i;
 
-/**
- * Reports whether the controller may delete objects outside of the namespace when it cleans up: those of a GitOps tool,
- * or what the object has a manifest or a target namespace for.
- */
+/** Reports whether the controller may delete objects outside of the namespace: those of a GitOps tool, a manifest or a target namespace. */
 export function reachesOut(
   context: Context,
   { type, objects }: Pick<Held, 'type' | 'objects'>,

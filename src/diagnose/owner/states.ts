@@ -346,10 +346,7 @@ const CRASHED_LATELY_MS = 10 * 60_000;
 /** An argument that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
 
-/**
- * Returns what may keep an owner from acting that is ready and reports no failure, the surest first. In a hang, one that
- * has noticed the deletion lacks nothing.
- */
+/** Returns what may keep an owner from acting that is ready and reports no failure, the surest first: nothing if it has noticed the deletion. */
 function doubtsOf(owner: Signs): Doubt[] {
   const { actor, candidate, context, held, isAhead, lines, questions, what } = owner;
   const { because, isLocal } = candidate.rights;
@@ -410,10 +407,7 @@ export function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
   return `${kind} ${name}`;
 }
 
-/**
- * It is ready and reports no failure: with what the status has said since the deletion, what may keep it, its log, or the
- * last error from before. In a forecast only what may keep it counts.
- */
+/** It is ready and reports no failure: with what is said since the deletion, what may keep it, its log, or the last error from before. */
 function runs(owner: Signs): Found | undefined {
   const { actor, context, held, isAhead, lines, log, questions, removal, statements, what, who } =
     owner;

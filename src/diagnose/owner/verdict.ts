@@ -201,10 +201,7 @@ function leading(the: Case): Suspect | undefined {
   return isContradicted ? undefined : best;
 }
 
-/**
- * Reports whether another one may be meant that clues tie to the finalizer: one that has written since this one is down, or
- * a second installation, told apart by nothing but the values of its options.
- */
+/** Reports whether another one may be meant: one that has written since this one is down, or a second installation with other values of options. */
 function hasRival({ held, tied, writer }: Case, best: Suspect): boolean {
   const valuesOf = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
   const optionsOf = (one: Suspect): string => valuesOf(one).replace(/=[^,]*/g, '');
@@ -291,10 +288,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   ];
 }
 
-/**
- * Returns what shows programs that no workload shows: renewed Leases, users and groups with permissions on the type, late
- * writes, a cloud provider. An account that no workload uses is that of a controller which is gone.
- */
+/** Returns what shows programs outside: renewed Leases, users and groups with permissions, late writes, a cloud provider. */
 function outsidePrograms(question: OwnerQuestion): string[] {
   const { context, held, domain, actors, program } = question;
   const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
@@ -329,10 +323,7 @@ function cloudProvider({ now }: Context, held: Held): string[] {
   return providers.slice(0, 1).map((name) => `the nodes belong to the provider "${name}"`);
 }
 
-/**
- * Reports whether the gate saw the workload deleted together with a namespace: its own one is terminating, and no pod
- * runs there any more.
- */
+/** Reports whether the gate saw the workload deleted with its namespace, in which no pod runs any more. */
 function wasSeenDeleted({ context, held, actors }: OwnerQuestion, { actor, rights }: Suspect) {
   return (
     actor !== undefined &&
