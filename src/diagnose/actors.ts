@@ -49,10 +49,7 @@ export const actorsOf = remember((context: Context): Actor[] => {
       actor.ready += workload.ready;
     }
   }
-  // Reports quote the first pods: the troubles of those that have ended come last.
-  for (const pod of podsOf(context).sort(
-    (a, b) => Number(hasPodEnded(a)) - Number(hasPodEnded(b)),
-  )) {
+  for (const pod of podsOf(context)) {
     const top = topOf(pod, byUid, now);
     if (top === undefined) continue;
     const actor = add(top);
@@ -74,12 +71,13 @@ function hasEnded({ conditions }: WorkloadFacts): boolean {
   );
 }
 
+/** Returns every pod that was read. Reports quote the first ones: the troubles of those that have ended come last. */
 function podsOf({ now }: Context): PodFacts[] {
   const everywhere = itemsIn(now.cluster.pods);
   const places = Object.values(now.places).flatMap(({ pods }) => itemsIn(pods));
-  // Of its own namespace a forecast has the pods that would be left.
-  const own = itemsIn(now.pods);
-  return [...new Map([...own, ...everywhere, ...places].map((pod) => [pod.uid, pod])).values()];
+  const own = now.places[now.namespace.name]?.pods === undefined ? itemsIn(now.pods) : [];
+  const all = new Map([...everywhere, ...places, ...own].map((pod) => [pod.uid, pod]));
+  return [...all.values()].sort((a, b) => Number(hasPodEnded(a)) - Number(hasPodEnded(b)));
 }
 
 /** Returns the Deployment of a ReplicaSet or the CronJob of a Job. A Deployment that another one owns is a program of its own. */

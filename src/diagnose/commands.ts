@@ -63,9 +63,11 @@ export function withRole(role: NonNullable<Remedy['role']>, remedy: Omit<Remedy,
   return { ...remedy, role };
 }
 
+type How = Pick<Remedy, 'command' | 'risk'>;
+
 /** Returns the remedy that a person carries out first. */
-export function fixRemedy(text: string, rest: Pick<Remedy, 'command' | 'risk'> = {}): Remedy {
-  return { text, ...rest, role: 'now' };
+export function fixRemedy(text: string, how: How = {}): Remedy {
+  return { text, ...how, role: 'now' };
 }
 
 export function lookRemedy(text: string, command: string): Remedy {
@@ -77,12 +79,8 @@ export function showObjectRemedy(text: string, object: Parameters<typeof objectA
 }
 
 /** Returns the remedy for the time before the deletion: of a forecast now, otherwise of the next run. */
-export function preventionRemedies(
-  { now: { forecast } }: Context,
-  text: string,
-  rest: Pick<Remedy, 'command' | 'risk'> = {},
-): Remedy[] {
-  return [withRole(forecast ? 'now' : 'next', { text: upperFirst(text), ...rest })];
+export function preventionRemedies({ now }: Context, text: string, how: How = {}): Remedy[] {
+  return [withRole(now.forecast ? 'now' : 'next', { text: upperFirst(text), ...how })];
 }
 
 /** Returns the objects without which the pods of a workload do not start. */

@@ -200,7 +200,7 @@ export function waysToChange(type: ResourceType): string[] {
   return typeName(type) === 'services' ? ['services', 'services/status'] : [type.resource];
 }
 
-function hasOne(list: readonly string[], name: string): boolean {
+export function hasOne(list: readonly string[], name: string): boolean {
   return list.includes(name) || list.includes('*');
 }
 
@@ -227,11 +227,10 @@ function isFor({ account: one, subject: { kind, name } }: Grant, account: Accoun
   return account.namespace !== undefined && groups.includes(name);
 }
 
-/** The users of the namespace controller, with `--use-service-account-credentials`, as in most clusters, and without. */
-const NAMESPACE_CONTROLLERS: readonly Account[] = [
-  { namespace: 'kube-system', name: 'namespace-controller' },
-  { namespace: undefined, name: 'system:kube-controller-manager' },
-];
+/** The user of the namespace controller, with `--use-service-account-credentials`, as in most clusters. */
+export const NAMESPACE_CONTROLLER = { namespace: 'kube-system', name: 'namespace-controller' };
+/** The same without. */
+const CONTROLLER_MANAGER = { namespace: undefined, name: 'system:kube-controller-manager' };
 
 /** Reports whether the namespace controller may do this with the type; true if that is not known. */
 export function mayController(context: Context, type: ResourceType, ...verbs: string[]): boolean {
@@ -239,7 +238,7 @@ export function mayController(context: Context, type: ResourceType, ...verbs: st
   const roles = itemsIn(context.now.cluster.clusterRoles);
   const isByRoles = roles.some(({ name }) => name.startsWith('system:controller:'));
   if (!isByRoles || !isRbacRead(context)) return true;
-  return NAMESPACE_CONTROLLERS.some((account) => {
+  return [NAMESPACE_CONTROLLER, CONTROLLER_MANAGER].some((account) => {
     const granted = everyGrant(context)
       .filter((grant) => isFor(grant, account) && coversType(grant.rule, type))
       .flatMap(({ rule }) => rule.verbs);

@@ -55,11 +55,12 @@ export function objectsAwaited(
   edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
   texts: readonly string[] = waitTexts(context, held),
 ): ObjectFacts[] {
-  const all = terminatingObjects(context).filter(({ object }) => !held.objects.includes(object));
+  const isAwaitedBy = (edge: keyof typeof EDGES, object: ObjectFacts): boolean =>
+    !held.objects.includes(object) && EDGES[edge](context, held, object, texts);
   const found = edges.flatMap((edge) =>
-    all.filter(({ object }) => EDGES[edge](context, held, object, texts)),
+    terminatingGroups(context).filter((group) => group.some((one) => isAwaitedBy(edge, one))),
   );
-  return [...new Set(found.map(({ head }) => head))];
+  return [...new Set(found.flatMap(([head]) => head ?? []))];
 }
 
 /** Returns the ids of all findings that a held object waits for; `owner`: the one that is known to do so. */
@@ -82,16 +83,12 @@ export function idsTold(context: Context, held: Held, all: readonly string[]): s
   ];
 }
 
-/** Returns the terminating objects of the namespace, and those outside of it that were read by name. */
-const terminatingObjects = remember(({ now }: Context) => [
-  ...groupsOf(now).flatMap(({ examples }) =>
-    examples.map((object) => ({ object, head: examples[0] ?? object })),
-  ),
-  ...Object.values(now.partners)
-    .flatMap((read) => valueIn(read) ?? [])
-    .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
-    .map((object) => ({ object, head: object })),
-]);
+/** Returns the terminating objects of the namespace by group, and those outside of it that were read by name. */
+const terminatingGroups = remember(({ now }: Context): ObjectFacts[][] => {
+  const partners = Object.values(now.partners).flatMap((read) => valueIn(read) ?? []);
+  const outside = partners.filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
+  return [...groupsOf(now).map(({ examples }) => examples), ...outside.map((one) => [one])];
+});
 
 function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
   const own = groupOf(to.apiVersion);
@@ -218,16 +215,12 @@ function isLabelled(
 }
 
 /** Returns the ids of the findings about terminating pods that the held object owns, or is reserved for. */
-export function idsOfPods(context: Context, { objects }: Held): string[] {
-  return terminatingPods(context)
-    .filter((pod) =>
-      objects.some(
-        (one) =>
-          pod.ownerReferences.some(({ uid }) => uid === one.uid) ||
-          hasUidInStatus(context, one, pod),
-      ),
-    )
-    .flatMap((pod) => idsOfPod(context, pod));
+export function idsOfPods(context: Context, held: Held): string[] {
+  const isTied = (pod: ObjectFacts): boolean =>
+    EDGES.owned(context, held, pod) ||
+    held.objects.some((one) => hasUidInStatus(context, one, pod));
+  const pods = terminatingPods(context).filter(isTied);
+  return pods.flatMap((pod) => idsOfPod(context, pod));
 }
 
 export function namedOutside(context: Context, held: Held): Wanted['partners'] {

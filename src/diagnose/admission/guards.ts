@@ -11,7 +11,7 @@ import type {
 } from '../../model/snapshot.ts';
 import { webhooksOf, withService } from '../content.ts';
 import { type Context, remember } from '../context.ts';
-import type { Account } from '../rights.ts';
+import { type Account, hasOne, NAMESPACE_CONTROLLER } from '../rights.ts';
 import { type AdmissionRequest, evaluateCondition } from './expressions.ts';
 
 // Which webhooks and policies the API server asks about a request (apiserver pkg/admission/plugin).
@@ -136,8 +136,6 @@ export function realRequest(
   };
 }
 
-const NAMESPACE_CONTROLLER: Account = { namespace: 'kube-system', name: 'namespace-controller' };
-
 function requesterOf({ namespace, name }: Account) {
   const all = 'system:authenticated';
   if (namespace === undefined) return { username: name, groups: [all] };
@@ -158,14 +156,12 @@ export function matchesRule(
   { group, version, resource: path, namespaced }: ResourceType,
   isExact = false,
 ): boolean {
-  const has = (list: readonly string[], value: string): boolean =>
-    list.includes('*') || list.includes(value);
   const [resource, subresource = ''] = path.split('/');
   return (
-    has(rule.operations, operation) &&
-    has(rule.apiGroups, group) &&
-    (!isExact || has(rule.apiVersions, version)) &&
-    has([rule.scope], namespaced ? 'Namespaced' : 'Cluster') &&
+    hasOne(rule.operations, operation) &&
+    hasOne(rule.apiGroups, group) &&
+    (!isExact || hasOne(rule.apiVersions, version)) &&
+    hasOne([rule.scope], namespaced ? 'Namespaced' : 'Cluster') &&
     rule.resources.some((pattern) => {
       const [own, sub = ''] = pattern.split('/');
       return [resource, '*'].includes(own) && [subresource, '*'].includes(sub);

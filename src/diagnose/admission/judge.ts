@@ -196,13 +196,12 @@ export function openQuestions(context: Context): NotInspected[] {
     const reasons = [...untried(context, step), ...questions, ...others];
     return reasons.map((reason) => ({ what, reason }));
   });
-  const pods = itemsIn(forecast.present.pods)
-    .filter((pod) => pod.nodeName !== undefined && !hasPodEnded(pod))
-    .filter(({ graceSeconds = 0 }) => graceSeconds > LONG_GRACE)
-    .map(({ name, graceSeconds = 0 }) => ({
-      what: `whether Pod ${name} ends in time`,
-      reason: `its grace period is ${formatDuration(1_000 * graceSeconds)}`,
-    }));
+  const pods = itemsIn(forecast.present.pods).flatMap((pod) => {
+    const { graceSeconds = 0, name, nodeName } = pod;
+    const reason = `its grace period is ${formatDuration(1_000 * graceSeconds)}`;
+    const isLong = nodeName !== undefined && !hasPodEnded(pod) && graceSeconds > LONG_GRACE;
+    return isLong ? { what: `whether Pod ${name} ends in time`, reason } : [];
+  });
   // Held objects with more names in their specs than were compared with the objects of the namespace.
   const cut = countsOf(forecast.present)
     .flatMap(({ guarded }) => guarded.flatMap(({ examples }) => examples))
