@@ -133,11 +133,7 @@ export function matchesReporter(actor: Actor, name: string, instance: string): b
 }
 
 /** Returns the workloads of a pod. Reporters give its hostname, or `<component>-<hostname>` (client-go); of a pod that is gone the name tells. */
-export function workloadsOfPod(
-  actors: readonly Actor[],
-  instance: string,
-  component = '',
-): Actor[] {
+export function workloadsOfPod(actors: readonly Actor[], instance: string, component = '') {
   const isReported = component !== '' && instance.startsWith(`${component}-`);
   const hosts = [instance, ...(isReported ? [instance.slice(component.length + 1)] : [])];
   const seen = actors.filter(({ pods }) => pods.some(({ name }) => hosts.includes(name)));

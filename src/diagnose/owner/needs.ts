@@ -55,10 +55,8 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
   });
 }
 
-export function findNamedObject(
-  { now }: Context,
-  { type, namespace = '', name }: Omit<Named, 'by'>,
-) {
+export function findNamedObject({ now }: Context, place: Omit<Named, 'by'>) {
+  const { type, namespace = '', name } = place;
   const key = partnerKey({ ...type, namespace, name });
   const others = [...groupsOf(now).flatMap(({ examples }) => examples), ...foundInputs(now)];
   return (
@@ -86,11 +84,7 @@ export interface Doubt {
 
 const CLOSED = 'and a terminating namespace accepts nothing new';
 
-export function lostDoubt(
-  { now }: Context,
-  what: string,
-  certainty: Doubt['certainty'],
-): Doubt & { lost: string } {
+export function lostDoubt({ now }: Context, what: string, certainty: Doubt['certainty']) {
   const fate = now.forecast ? 'deleted with this namespace' : 'which does not exist here';
   return { says: `it may need ${what}, ${fate}`, certainty, lost: what };
 }
@@ -109,11 +103,7 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Doubt
 }
 
 /** Says what the owner needs and was deleted with this namespace, by an error of it: waiting never helps. */
-export function lostWithNamespace(
-  context: Context,
-  held: Held,
-  error: ContentError,
-): string | undefined {
+export function lostWithNamespace(context: Context, held: Held, error: ContentError) {
   if (error.kind === 'namespace-terminating') {
     const text = `it must create ${error.resource ?? 'an object'} here, ${CLOSED}`;
     return isInside(context, error.namespace) ? text : undefined;
@@ -282,11 +272,8 @@ function complaints(context: Context, held: Held): Doubt[] {
 }
 
 /** Returns why the owner may read an object: a held one names or selects it, its name, or a mark of the owner's project. */
-function reasonToRead(
-  context: Context,
-  held: Held,
-  { apiVersion, kind, name, labels, allAnnotations = {} }: ObjectFacts & Candidate,
-): string | undefined {
+function reasonToRead(context: Context, held: Held, candidate: ObjectFacts & Candidate) {
+  const { apiVersion, kind, name, labels, allAnnotations = {} } = candidate;
   const isOwn = (key: string): boolean => key.includes('/') && isAnnotationForOwner(key, held);
   const isReadBy = (field: string): boolean =>
     isOwn(/^metadata\.annotations\[(.*)\]$/.exec(field)?.[1] ?? `${held.type.group}/`);
@@ -336,11 +323,7 @@ export function wantedInputs(
  * Returns what the catalogue knows that the owner creates or reads for these objects; undefined where that is not known. Of
  * a built-in object only that is needed: a Pod's containers use what its spec names, not the owner of its finalizer.
  */
-function listed(
-  context: Context,
-  held: Held,
-  action: CleanupNeed['action'],
-): CleanupNeed[] | undefined {
+function listed(context: Context, held: Held, action: CleanupNeed['action']) {
   const needs = knownFinalizer(held)?.needs ?? (isBuiltIn(held.type.group) ? [] : undefined);
   const settings = held.objects.flatMap((one) => detailOf(context, one)?.settings ?? []);
   const isSet = (one: string): boolean =>
@@ -352,7 +335,7 @@ function listed(
 function certaintyOf(
   context: Context,
   held: Held,
-  { type, name, by }: Pick<Named, 'type' | 'name' | 'by'>,
+  { type, name, by }: Omit<Named, 'namespace'>,
 ): Doubt['certainty'] | undefined {
   // Every namespace has these.
   if (INPUT_KINDS.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name))

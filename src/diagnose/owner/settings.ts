@@ -70,11 +70,7 @@ export function protectionsOf(context: Context, held: Held): string[] {
 }
 
 /** Returns how the arguments or the environment of a controller leave out the held objects, with the setting. */
-export function restrictionOf(
-  context: Context,
-  { objects, type }: Held,
-  actor: Actor,
-): string | undefined {
+export function restrictionOf(context: Context, { objects, type }: Held, actor: Actor) {
   const { selectors, watches } = actor;
   const { name, labels } = context.now.namespace;
   const others = listOfOthers(context, actor);
@@ -150,10 +146,8 @@ const TARGET =
   /^spec\.(?:(?:target|destination|release|install)\w*namespace|(?:target|destination|forProvider)\.namespace)=(.+)$/i;
 
 /** Reports whether the controller may delete objects outside of the namespace: those of a GitOps tool, a manifest or a target namespace. */
-export function reachesOut(
-  context: Context,
-  { type, objects }: Pick<Held, 'type' | 'objects'>,
-): boolean {
+export function reachesOut(context: Context, held: Pick<Held, 'type' | 'objects'>) {
+  const { type, objects } = held;
   return (
     isGitOps(type) ||
     objects.some((object) => {

@@ -2,7 +2,6 @@ import {
   type Condition,
   type EventFacts,
   type ObjectFacts,
-  type ResourceType,
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
@@ -108,22 +107,16 @@ export function isWaitText(text: string): boolean {
 }
 
 /** Returns the served type that a text names by its resource or kind; of several groups the one that it names. */
-export function typeOfResource(
-  context: Context,
-  { resource, group = '' }: { resource: string; group?: string },
-): ResourceType | undefined {
-  const named = typesOf(context).filter(({ resource: plural, kind }) =>
-    [plural, kind.toLowerCase()].includes(resource.toLowerCase()),
+export function typeOfResource(context: Context, said: { resource: string; group?: string }) {
+  const { resource: word, group = '' } = said;
+  const named = typesOf(context).filter(({ resource, kind }) =>
+    [resource, kind.toLowerCase()].includes(word.toLowerCase()),
   );
   return named.find((type) => type.group === group) ?? named[0];
 }
 
 /** A validation error, which refuses every change of the object for all users. */
-export function invalidity(
-  { now }: Context,
-  { finalizer }: Held,
-  uid: string,
-): ContentError | undefined {
+export function invalidity({ now }: Context, { finalizer }: Held, uid: string) {
   const trial = now.trials[trialKey(uid, finalizer)];
   if (trial?.answer !== 'refused') return undefined;
   const error = classifyErrorText(trial.message).find(({ kind }) => kind === 'invalid');
