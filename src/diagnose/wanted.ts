@@ -80,12 +80,15 @@ export function wantedAnyway(
   ]);
 }
 
-const LISTS = 'cluster places nodes definitions details partners trials deletions samples logs';
-
 function gather(parts: readonly Part[]): Wanted {
-  const keys = LISTS.split(' ') as (keyof Part)[];
-  const lists = keys.map((key) => [key, parts.flatMap((part): unknown[] => part[key] ?? [])]);
-  return { ...Object.fromEntries(lists), parseDetail: objectDetail };
+  const all = <K extends keyof Part>(key: K): Required<Part>[K] =>
+    parts.flatMap((part): unknown[] => part[key] ?? []) as Required<Part>[K];
+  return {
+    ...{ cluster: all('cluster'), places: all('places'), nodes: all('nodes') },
+    ...{ definitions: all('definitions'), details: all('details'), partners: all('partners') },
+    ...{ trials: all('trials'), deletions: all('deletions'), samples: all('samples') },
+    ...{ logs: all('logs'), parseDetail: objectDetail },
+  };
 }
 
 /** Reads why a kubelet does not end its pods: the node, its agents, and Events in the namespace of the pods. */

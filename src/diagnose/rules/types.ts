@@ -106,8 +106,7 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
   return unansweredCall(context, {
     ...{ subject, failure, quote, service, blocksNamespace: true },
     code: isDown ? 'apiservice-unavailable' : 'discovery-failed',
-    says: (server) =>
-      `${state}: its backend is ${server}${quote === undefined ? '' : `: ${quote}`}`,
+    says: (server) => `${state}: its backend is ${server}${quote ? `: ${quote}` : ''}`,
     evidence: [condition, ...reasons],
     since: isDown ? available?.since : undefined,
     stop: {
