@@ -21,6 +21,7 @@ import {
   type Guard,
   guardsOf,
   isAsked,
+  matchesLabels,
   matchesRule,
   namespaceOf,
   realRequest,
@@ -89,6 +90,7 @@ export function guardOf(context: Context, error: AdmissionError, request: Admiss
   return (
     named.find(({ webhook }) => webhook?.service && serviceText(webhook.service) === called) ??
     named.find((one) => isAsked(one, request) !== false) ??
+    named.find(({ own }) => matchesLabels(own.namespaceSelector, context.now.namespace.labels)) ??
     named[0]
   );
 }
