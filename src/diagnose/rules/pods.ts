@@ -156,7 +156,9 @@ function waitOf(context: Context, pods: readonly PodFacts[]) {
   );
   const drivers = part ? driversOf(context, part, pods, told) : [];
   const each = drivers.length === 0 ? [undefined] : drivers;
-  const agents = each.map((driver) => ({ driver, all: agentsFor(context, part, driver) }));
+  const agents = part
+    ? each.map((driver) => ({ driver, all: agentsFor(context, part, driver) }))
+    : [];
   return { warnings, told, part, agents };
 }
 
@@ -227,56 +229,52 @@ function kubeletTrouble(
   node: string,
   { agents, part, told }: ReturnType<typeof waitOf>,
 ): Pick<RuleResult, 'remedies'> & { waits: string } {
+  const [pod = { kind: 'Pod', name: '' }] = pods;
+  const awaited = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
+  const see = lookRemedy(awaited, kubectl('describe', ...objectArgs(pod)));
+  const log = `Read on node ${node} what its kubelet says of Pod ${pod.name}: journalctl -u kubelet --since=-10min | grep ${pod.name}`;
+  if (part === undefined) {
+    const fix = fixRemedy(told ? `Resolve what the kubelet of node ${node} reports` : log);
+    const waits = `the kubelet of node ${node} has not confirmed that it has ended`;
+    return { waits, remedies: told ? [fix, see] : [fix] };
+  }
   const failing = agents.flatMap(({ driver, all }) => {
-    const agent = part && agentOf(context, all, node);
-    return agent ? { ...agent, driver } : [];
+    const found = agentOf(context, all, node);
+    return found ? { ...found, driver } : [];
   });
   const found = failing.length === 1 ? failing[0] : undefined;
-  const who = found && actorText(found.agent);
   const driver = found?.driver ?? (agents.length === 1 ? agents[0]?.driver : undefined);
   // The Event names it.
-  const what = `${part?.what}${told === undefined && driver ? ` ${driver}` : ''}`;
-  const claims = [...new Set(pods.flatMap((pod) => part?.claims?.of(pod) ?? []))];
+  const what = `${part.what}${told === undefined && driver ? ` ${driver}` : ''}`;
+  const claims = [...new Set(pods.flatMap((one) => part.claims?.of(one) ?? []))];
   const claim = claims.length === 1 ? ` (claim ${claims[0]})` : '';
-  const fails = part && `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
-  const runs = found
-    ? `, which ${who} runs (${found.agent.ready} of ${found.agent.wanted} ready; it ${found.trouble})`
-    : '';
-  const repair = part
-    ? `Repair the ${what} on node ${node}${runs}: it ${fails}`
-    : `Resolve what the kubelet of node ${node} reports`;
-  const where = [...namespaceArgs(found?.agent.namespace), '--field-selector'];
-  const getPods = kubectl('get', 'pods', ...where, `spec.nodeName=${node}`, '-o', 'wide');
+  const fails = `${told === undefined ? 'most likely ' : ''}does not ${part.does}${claim}`;
+  const waits = `on node ${node} the ${what} ${fails}`;
+  const repair = `Repair the ${what} on node ${node}`;
+  if (found === undefined) {
+    const text = `${repair}: it ${fails}`;
+    // Without an Event the part is a guess, which the log of the kubelet confirms.
+    const remedies = told ? [fixRemedy(text), see] : [fixRemedy(log), withRole('or', { text })];
+    return { waits, remedies };
+  }
+  const { agent, trouble } = found;
+  const who = actorText(agent);
+  const where = [...namespaceArgs(agent.namespace), '--field-selector', `spec.nodeName=${node}`];
   const absent = `See which nodes ${who} selects, and what it tolerates: node ${node} has no pod of it`;
-  const seeAgent =
-    found &&
-    (found.pod
-      ? lookRemedy(`See the pods of ${who} on node ${node}`, getPods)
-      : lookRemedy(absent, kubectl('describe', ...objectArgs(found.agent))));
-  const see = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
-  const [pod = { kind: 'Pod', name: '' }] = pods;
-  const log = `Read on node ${node} what its kubelet says of Pod ${pod.name}: journalctl -u kubelet --since=-10min | grep ${pod.name}`;
+  const seeAgent = found.pod
+    ? lookRemedy(
+        `See the pods of ${who} on node ${node}`,
+        kubectl('get', 'pods', ...where, '-o', 'wide'),
+      )
+    : lookRemedy(absent, kubectl('describe', ...objectArgs(agent)));
+  const state = `${agent.ready} of ${agent.wanted} ready; it ${trouble}`;
   // What uses a driver needs it. A network plugin without pods may have been replaced by another one on purpose.
   const start =
-    part?.claims && found?.agent.wanted === 0
-      ? startRemedies(context, found.agent, `its pod on node ${node} can then ${part.does}`)
-      : [fixRemedy(repair)];
-  return {
-    waits: part
-      ? `on node ${node} the ${what} ${fails}${found ? `; ${who} ${found.trouble}` : ''}`
-      : `the kubelet of node ${node} has not confirmed that it has ended`,
-    remedies:
-      told || found
-        ? [
-            ...start,
-            ...(seeAgent ? [seeAgent] : []),
-            told
-              ? lookRemedy(see, kubectl('describe', ...objectArgs(pod)))
-              : withRole('look', { text: log }),
-          ]
-        : // The part is a guess, which the log of the kubelet confirms.
-          [fixRemedy(log), ...(part ? [withRole('or', { text: repair })] : [])],
-  };
+    part.claims && agent.wanted === 0
+      ? startRemedies(context, agent, `its pod on node ${node} can then ${part.does}`)
+      : [fixRemedy(`${repair}, which ${who} runs (${state}): it ${fails}`)];
+  const remedies = [...start, seeAgent, told ? see : withRole('look', { text: log })];
+  return { waits: `${waits}; ${who} ${trouble}`, remedies };
 }
 
 /** Returns what ends the pods of a node: one that no longer exists, that reports a fault itself, or that is silent. */
@@ -359,8 +357,7 @@ function volumesOf(context: Context, claim: ObjectFacts): string[] {
 }
 
 /** Returns the DaemonSets that may run a part: that serve this driver, or whose names have all words of its name. */
-function agentsFor(context: Context, part: Part | undefined, driver = ''): Actor[] {
-  const { agents = /^$/ } = part ?? {};
+function agentsFor(context: Context, { agents = /^$/ }: Part, driver = ''): Actor[] {
   const all = actorsOf(context).filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone);
   const serving = all.filter(({ serves = [] }) => serves.includes(driver));
   if (serving.length > 0) return serving;
