@@ -69,8 +69,8 @@ export interface Suspect {
   against?: string | undefined;
   /** The same, if its arguments leave the object out. */
   restriction?: string | undefined;
-  /** What shows that it has lost a right; `isOnType`: to change the type. */
-  lost?: { text: string; isOnType: boolean } | undefined;
+  /** What shows that it has lost a right; `isOnType`: to change the type; `role`: the ClusterRole that is bound to nobody. */
+  lost?: { text: string; isOnType: boolean; role?: string } | undefined;
 }
 
 /** Everything that clues read about one held finalizer, computed once. */
@@ -106,12 +106,7 @@ type Clue = Omit<ClueRow, 'finds'>;
 
 /** Every clue, in the order in which suspects are listed. */
 export const CLUES = [
-  {
-    kind: 'log',
-    weight: 'decides',
-    text: 'its log names the object',
-    finds: namedInLog,
-  },
+  { kind: 'log', weight: 'decides', text: 'its log names the object', finds: namedInLog },
   {
     kind: 'writer',
     weight: 'decides',
@@ -142,12 +137,7 @@ export const CLUES = [
     text: 'one of its names fits the writer or the product',
     finds: isNamesake,
   },
-  {
-    kind: 'part',
-    weight: 'supports',
-    text: 'it has lost its rights',
-    finds: hasLostRight,
-  },
+  { kind: 'part', weight: 'supports', text: 'it has lost its rights', finds: hasLostRight },
   {
     kind: 'permission',
     weight: 'able',
@@ -447,7 +437,7 @@ function lostRight(context: Context, held: Held) {
       return onType('the status of the object says so');
     if (rights.isHalfMarked) return onType('a part of those of a controller is left');
     const role = rolesLost(context, account, unbound).find((one) => isRoleOf(one, actor));
-    if (role !== undefined) return onType(`ClusterRole ${role} is bound to nobody`);
+    if (role !== undefined) return { ...onType(`ClusterRole ${role} is bound to nobody`), role };
     // Of that role nobody knows the type: names have to tell, and who works for another one has not lost this right.
     const gone = rights.worksElsewhere ? undefined : roleGone(context, account);
     if (gone === undefined) return undefined;

@@ -18,15 +18,9 @@ export function everythingHeld(context: Context): Held[] {
 }
 
 function heldNamespace({ now: { namespace } }: Context): Held[] {
-  const { finalizers, name, specFinalizers, writers } = namespace;
-  const since = namespace.deletionTimestamp ?? '';
-  const base = {
-    subject: namespaceSubject(name),
-    type: NAMESPACE_TYPE,
-    objects: [],
-    count: 1,
-    since,
-  };
+  const { deletionTimestamp: since = '', finalizers, name, specFinalizers, writers } = namespace;
+  const subject = namespaceSubject(name);
+  const base = { subject, type: NAMESPACE_TYPE, objects: [], count: 1, since };
   return [
     ...finalizers.map((finalizer) => ({ ...base, finalizer, writers })),
     ...specFinalizers

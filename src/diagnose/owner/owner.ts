@@ -1,11 +1,11 @@
 import { listNames, shortQuote } from '../../base/text.ts';
-import { POD_TYPE, removalPatch, typeName } from '../../model/facts/metadata.ts';
+import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
 import { judgeAdmission } from '../admission/judge.ts';
-import { objectArgs, patchCommand, withRole } from '../commands.ts';
+import { withRole } from '../commands.ts';
 import { detailOf } from '../content.ts';
 import { type Context, isForeseen, willBeDeleted } from '../context.ts';
 import { idsOfHeld, type RuleResult, resultId } from '../results.ts';
@@ -23,7 +23,7 @@ import {
   knownFinalizer,
 } from './held.ts';
 import { identifiesProgram } from './names.ts';
-import { removalAsFirstStep, removalRemedies } from './remedies.ts';
+import { attemptRemedies, removalAsFirstStep, removalRemedies } from './remedies.ts';
 import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
 import { stateResults } from './states.ts';
@@ -42,14 +42,8 @@ export interface OwnerResults {
   isExpected: boolean;
 }
 
-const NO_OWNER_EXPECTED: OwnerResults = {
-  waitsFor: [],
-  results: [],
-  isRemovable: false,
-  isExpected: false,
-};
-
-const EXPECTED: OwnerResults = { ...NO_OWNER_EXPECTED, isExpected: true };
+const OPEN: OwnerResults = { waitsFor: [], results: [], isRemovable: false, isExpected: false };
+const EXPECTED: OwnerResults = { ...OPEN, isExpected: true };
 
 const RUNNING: readonly FindingCode[] = ['owner-running', 'owner-failing', 'owner-not-acting'];
 
@@ -169,12 +163,11 @@ function usersOf(context: Context, held: Held): string[] {
 
 /** Judges kube-controller-manager, which no workload shows: by its Lease, by what refuses its requests, and by what it waits for. */
 function controllerManagerResults(context: Context, held: Held): OwnerResults {
-  const { finalizer, objects, subject, type } = held;
+  const { finalizer, subject, type } = held;
   const { evidence, state } = controllerManager(context);
-  const endAt = (...results: [RuleResult, ...RuleResult[]]): OwnerResults => ({
-    ...NO_OWNER_EXPECTED,
-    ...{ waitsFor: [resultId(results[0])], results },
-  });
+  const endAt = (...results: [RuleResult, ...RuleResult[]]): OwnerResults => {
+    return { ...OPEN, waitsFor: [resultId(results[0])], results };
+  };
   if (state === 'stale') return endAt(unprocessedNamespace(context));
   const isAhead = isForeseen(context, held);
   const { results: obstacles } = judgeRemoval(context, held);
@@ -190,12 +183,9 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     evidence: [`${finalizer} is removed by the ${knownFinalizer(held)?.owner}`, evidence],
   };
   if (says !== undefined) {
-    const failing = { ...known, code: 'owner-failing', quote } as const;
+    const failing = { ...known, code: 'owner-failing' as const, quote, remedies: [] };
     const message = `${runs}, but ${says}`;
-    return endAt(
-      { ...failing, message, remedies: [], waitsFor: obstacles.map(resultId) },
-      ...obstacles,
-    );
+    return endAt({ ...failing, message, waitsFor: obstacles.map(resultId) }, ...obstacles);
   }
   const users = usersOf(context, held);
   if (isAhead && users.length === 0) return EXPECTED;
@@ -206,17 +196,12 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     idsOfObject(context, object),
   );
   const parts = [...children, ...idsOfPods(context, held)];
-  if (parts.length > 0) return { ...NO_OWNER_EXPECTED, waitsFor: parts };
+  if (parts.length > 0) return { ...OPEN, waitsFor: parts };
   const { kind, name } = subject;
   const who = listNames(users, 3);
-  // A refused update is reported nowhere: neither in an Event nor in a status.
-  const attempts = objects.slice(0, 1).map((object) => ({
-    text: `Try to remove ${finalizer} from ${kind} ${name} as a dry run: a refusal says what stops the controller`,
-    command: `${patchCommand(objectArgs(object, typeName(type)), removalPatch(object, [finalizer]))} --dry-run=server`,
-  }));
   const [fix = { text: 'Give the deletion more time: raise the timeout' }] = who
     ? [{ text: `End what uses ${kind} ${name}: ${who}` }]
-    : attempts;
+    : attemptRemedies(context, held);
   return endAt({
     ...{ ...known, code: 'owner-running', ...(isAhead && { certainty: 'unknown' }) },
     message: `${runs}; ${who ? `it waits as long as ${who} uses it` : 'it may be slow'}`,

@@ -2,8 +2,9 @@ import { listNames, listWords, lowerFirst, shellQuote, shortQuote } from '../../
 import { isBuiltIn, NAMESPACE_TYPE, removalPatch, typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
-import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import { type ObjectFacts, type ResourceType, trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
+import { guardsOf, realRequest } from '../admission/guards.ts';
 import { refusesOtherChange } from '../admission/refusals.ts';
 import {
   fixRemedy,
@@ -66,10 +67,22 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   return [lookRemedy(text, kubectl('logs', of, ...words))];
 }
 
-/** Returns the remedy for a state that a restart is known to end. */
-export function restartRemedies(context: Context, actor: Actor, text: string): Remedy[] {
+/** Returns the command for a state that a restart is known to end. */
+export function restartCommands(context: Context, actor: Actor): string[] {
   if (!RESTARTED.includes(actor.kind) || isEnding(context, actor)) return [];
-  return [fixRemedy(text, { command: kubectl('rollout', 'restart', ...objectArgs(actor)) })];
+  return [kubectl('rollout', 'restart', ...objectArgs(actor))];
+}
+
+/** Returns the dry run that shows what refuses the removal, if a guard is asked: no Event and no status reports it. */
+export function attemptRemedies(context: Context, { finalizer, objects, type }: Held): Remedy[] {
+  const [object] = objects;
+  if (!object || context.now.trials[trialKey(object.uid, finalizer)]?.answer === 'accepted')
+    return [];
+  if (guardsOf(context, realRequest(context, 'UPDATE', type, object)).length === 0) return [];
+  const text = `Try to remove ${finalizer} from ${object.kind} ${object.name} as a dry run: a refusal says what stops the controller`;
+  const target = objectArgs(object, typeName(type));
+  const command = patchCommand(target, removalPatch(object, [finalizer]));
+  return [lookRemedy(text, `${command} --dry-run=server`)];
 }
 
 /** Returns the remedy for what was said since the deletion: it need not be about the clean-up. */
@@ -149,24 +162,31 @@ export function grantRemedies(
     const quote = shortQuote(error.text);
     return [fixRemedy(`Let the request pass, if it is meant to be allowed: "${quote}"`)];
   }
-  const watch = rights.watch === undefined ? ['list', 'watch'] : [];
+  const watch = rights.watch === undefined ? ['get', 'list', 'watch'] : [];
   const verbs = error?.verb === undefined ? [...watch, 'update', 'patch'] : [error.verb];
   const types = [type, ...waysToChange(held.type).slice(1)];
   // Requests without a name need a rule without names.
   const isByName = verbs.every((verb) => ['get', 'update', 'patch', 'delete'].includes(verb));
-  const names = isByName && held.objects.length === held.count ? held.objects : [];
+  // Its own role also has what it needs besides.
+  const own = candidate.lost?.role;
+  const names = !own && isByName && held.objects.length === held.count ? held.objects : [];
   const only = [...new Set(names.map(({ name }) => `--resource-name=${name}`))];
-  const role = `${context.now.namespace.name}-${account?.name}-${type}`;
+  const role = own ?? `${context.now.namespace.name}-${account?.name}-${type}`;
   const made = (kind: string, ...words: string[]): string =>
     `${kubectl('create', kind, role, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
   const commands = [
-    made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only),
+    ...(own ? [] : [made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only)]),
     made('clusterrolebinding', `--clusterrole=${role}`, `--user=${user}`),
     // Its next attempt may be up to 17 minutes away.
-    ...restartRemedies(context, actor, '').flatMap(({ command }) => command ?? []),
+    ...restartCommands(context, actor),
   ];
-  const text = `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a terminating namespace accepts no new Role`;
-  const risk = `the account may then do this${only.length > 0 ? ' with objects of these names' : ''} in every namespace, until the ClusterRole and its binding are deleted`;
+  const text = own
+    ? `Bind ClusterRole ${own} to ${user} again`
+    : `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a terminating namespace accepts no new Role`;
+  const what = only.length > 0 ? 'this with objects of these names' : 'this';
+  const risk = own
+    ? 'the account may then do all that the role allows, in every namespace'
+    : `the account may then do ${what} in every namespace, until the ClusterRole and its binding are deleted`;
   return [fixRemedy(text, { command: commands.join(' && '), risk })];
 }
 

@@ -30,6 +30,7 @@ import { currentLogLines, isLogRead, logLinesAbout, quotedLines } from './logs.t
 import { hasProgramName } from './names.ts';
 import { type Doubt, lostDoubt, lostWithNamespace, needsOfOwner } from './needs.ts';
 import {
+  attemptRemedies,
   cureRemedies,
   escapeRemedies,
   grantRemedies,
@@ -38,7 +39,7 @@ import {
   logRemedies,
   orderRemedies,
   removalAsFirstStep,
-  restartRemedies,
+  restartCommands,
   resumeRemedy,
   sayingRemedy,
 } from './remedies.ts';
@@ -195,9 +196,7 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
   const quote = said && shortQuote(said);
   const why = quote ?? (denied && 'they are refused');
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-  const again = restartRemedies(context, actor, '').map(
-    ({ command }) => `; "${command}" tries at once`,
-  );
+  const again = restartCommands(context, actor).map((one) => `; "${one}" tries at once`);
   const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods${again}`;
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
@@ -325,15 +324,16 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   if (hasWritten) return undefined;
   const what = `Lease ${namespace}/${name}`;
   const isLed = isRenewed(context, lease);
-  const again = `Restart ${who}, so that one of its pods becomes the leader`;
-  const restart = isLed ? [] : restartRemedies(context, actor, again);
-  const lead = `Let ${who} become the leader, or end the process that holds the Lease`;
+  const [command] = isLed ? [] : restartCommands(context, actor);
+  const fix = command
+    ? fixRemedy(`Restart ${who}, so that one of its pods becomes the leader`, { command })
+    : fixRemedy(`Let ${who} become the leader, or end the process that holds the Lease`);
   return {
     says: `${isLed ? 'runs, but may not lead' : 'may have no leader'}: ${what} ${isLed ? `is held by ${holder}` : `was last renewed at ${renewTime}`}`,
     remedies: [
       ...log,
       showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
-      ...(restart.length > 0 ? restart : [fixRemedy(lead)]),
+      fix,
     ],
     ...(!isLed && { code: 'owner-not-acting' }),
     evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
@@ -429,6 +429,7 @@ function runs(owner: Signs): Found | undefined {
       : `${upperFirst(last?.source ?? '')} has said since before the deletion${earlier}`;
   const lost = listNames(doubts.flatMap(({ lost = [] }) => lost));
   const isTaken = lost !== '' || doubts.some(({ created }) => created);
+  const isNeeded = isAhead || doubt?.certainty === 'likely';
   const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
@@ -444,12 +445,13 @@ function runs(owner: Signs): Found | undefined {
       ...(doubt && !isTaken ? [fixRemedy(doubt.fix ?? find)] : []),
       ...((said && isToResolve) || doubt ? log : log.map((one) => withRole('now', one))),
       ...(isToResolve ? [sayingRemedy(told.source)] : []),
+      ...(isAhead || quote || doubt ? [] : attemptRemedies(context, held)),
       ...(isAhead ? [] : escapeRemedies(held)),
       // More time helps only an owner that is at work.
       ...(isToResolve || doubt ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
       ...(isTaken ? [...orderRemedies(context, held, lost), ...removal] : []),
     ],
-    ...((isAhead || doubt?.certainty === 'likely') && {
+    ...(isNeeded && {
       code: 'owner-failing',
       certainty: doubt?.certainty,
     }),
@@ -461,7 +463,7 @@ function runs(owner: Signs): Found | undefined {
     ],
     // The words of another program with which a doubt ends.
     quote: quote || / says(?: in its status)?: (.*)$/s.exec(doubt?.says ?? '')?.[1],
-    waitsForNamespace: isAhead && isTaken,
+    waitsForNamespace: isNeeded && isTaken,
   };
 }
 
