@@ -14,7 +14,7 @@ import { isOfTheCloud, ownerResults } from '../diagnose/owner/owner.ts';
 import { findOwner } from '../diagnose/owner/verdict.ts';
 import { controllerManager } from '../diagnose/rules/controller.ts';
 import { isNodeLost } from '../diagnose/rules/pods.ts';
-import { typeName } from '../model/facts/metadata.ts';
+import { groupOf, isBuiltIn, typeName } from '../model/facts/metadata.ts';
 import { hasPodEnded, isOverdue } from '../model/facts/workloads.ts';
 import { type Diagnosis, findingsOf } from '../model/finding.ts';
 import { itemsIn, type Read, readOk, valueIn } from '../model/read.ts';
@@ -49,13 +49,23 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
   return { ...asked, pods: now.pods.ok ? readOk(pods) : now.pods, content, partners };
 }
 
-/** What is bound to the namespace and deleted with it, such as the content of a VolumeSnapshot, is terminating. */
+/** Returns what was read outside: what is bound to the namespace is deleted with it, as a composite with its claim, and so is what that owns. */
 function partnersAfterDeletion({ details, namespace, partners, takenAt }: Snapshot) {
+  const all = Object.values(partners).flatMap((read) => valueIn(read) ?? []);
+  const bound = all.filter(({ apiVersion, uid }) => {
+    const { settings = [], references = [] } = valueIn(details[uid]) ?? {};
+    const isKept = settings.some((one) => /^spec\.\w*Policy=(?:Orphan|Retain)$/.test(one));
+    const isBound = references.some((back) => back.namespace === namespace.name);
+    return isBound && !isKept && !isBuiltIn(groupOf(apiVersion));
+  });
+  const going = new Set(bound.map(({ uid }) => uid));
+  // The set grows while it is read.
+  for (const owner of going)
+    for (const { ownerReferences, uid } of all)
+      if (ownerReferences.some((by) => by.uid === owner)) going.add(uid);
   const after = Object.entries(partners).map(([key, read]) => {
     const partner = valueIn(read);
-    const { settings = [], references = [] } = valueIn(details[partner?.uid ?? '']) ?? {};
-    const isBound = references.some((back) => back.namespace === namespace.name);
-    const goes = partner && isBound && settings.includes('spec.deletionPolicy=Delete');
+    const goes = partner && going.has(partner.uid);
     return [key, goes ? readOk(terminated(partner, takenAt)) : read] as const;
   });
   return dictionary(after);

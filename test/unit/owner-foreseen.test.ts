@@ -4,7 +4,7 @@ import { contextOf } from '../../src/diagnose/context.ts';
 import { objectDetail } from '../../src/diagnose/detail.ts';
 import { needsOfOwner, wantedInputs } from '../../src/diagnose/owner/needs.ts';
 import { forecastOf } from '../../src/forecast/outcome.ts';
-import { foresee } from '../../src/forecast/predict.ts';
+import { foresee, predict } from '../../src/forecast/predict.ts';
 import { readOk } from '../../src/model/read.ts';
 import { partnerKey, type ResourceType } from '../../src/model/snapshot.ts';
 import { type Change, deployment, listed, named } from './changes.ts';
@@ -225,19 +225,21 @@ test.each([
 });
 
 test.each([
-  ['Delete', 'would-hang'],
-  ['Retain', 'clear'],
-])('the content of a snapshot with deletionPolicy %s: %s', (policy, outcome) => {
-  const isPresent: Change = (now) => {
-    const partners = Object.values(now.partners).flatMap((one) => (one.ok && one.value) || []);
-    expect(partners).toHaveLength(1);
-    for (const partner of partners) {
-      delete partner.deletionTimestamp;
-      const detail = now.details[partner.uid];
-      if (detail?.ok && detail.value) detail.value.settings = [`spec.deletionPolicy=${policy}`];
-    }
-  };
-  expect(forecast('S83', isPresent).outcome).toBe(outcome);
+  ['spec.deletionPolicy=Delete', 'would-hang'],
+  ['spec.deletionPolicy=Retain', 'clear'],
+  ['no policy, like the composite of a claim', 'would-hang'],
+])('the content of a snapshot with %s: %s', (setting, outcome) => {
+  const now = rewound(readRecordedLook('S83'));
+  const [partner] = Object.values(now.partners).flatMap((one) => (one.ok && one.value) || []);
+  delete partner?.deletionTimestamp;
+  const detail = now.details[partner?.uid ?? ''];
+  if (detail?.ok && detail.value) detail.value.settings = [setting];
+  const by = { apiVersion: '', kind: '', name: '', uid: partner?.uid ?? '', controller: true };
+  const part = objectFacts(WIDGETS, 'part', { ownerReferences: [by] });
+  now.partners['part'] = readOk({ ...part, deletionTimestamp: undefined });
+  expect(forecastOf(foresee(now, false))).toBe(outcome);
+  const read = predict(now).partners['part'];
+  expect(read?.ok && read.value?.deletionTimestamp !== undefined).toBe(outcome !== 'clear');
 });
 
 test.each<[string, ResourceType, string, boolean]>([

@@ -130,7 +130,7 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
 /** Finds terminating objects that the finalizer of another owner holds: a running owner may wait for these. */
 function heldByPartner(context: Context, held: Held, behind: readonly string[]) {
   const waiting = [...behind, ...held.objects.map(({ uid }) => uid)];
-  const partners = objectsAwaited(context, held, ['named']).filter(
+  const partners = objectsAwaited(context, held, ['named', 'owned']).filter(
     ({ uid }) => !waiting.includes(uid),
   );
   const waitsFor = partners.flatMap((object) =>
