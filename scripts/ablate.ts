@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readFailed, readOk } from '../src/model/read.ts';
-import type { Snapshot } from '../src/model/snapshot.ts';
+import type { ObjectFacts, Snapshot } from '../src/model/snapshot.ts';
 import { inBusyCluster, withDecoys } from '../test/unit/decoys.ts';
 import {
   FORECAST,
@@ -250,6 +250,35 @@ function attempt(run: () => string): string {
   }
 }
 
+/** The object, and what is like it but for its kind, its name or its marks. */
+function alike(object: ObjectFacts): ObjectFacts[] {
+  const bare = { ...object, labels: {}, annotations: {}, allAnnotations: {} };
+  const { name } = object;
+  return [
+    ...[object, { ...object, name: `${name}-2` }, { ...bare, name: 'bare' }],
+    ...[object, { ...object, name: `${name}-2` }].flatMap((one) => [
+      ...[
+        { ...one, apiVersion: 'v1', kind: 'Secret' },
+        { ...one, apiVersion: 'v1', kind: 'Service' },
+      ],
+      { ...one, apiVersion: 'example.com/v1', kind: 'Secret' },
+    ]),
+  ];
+}
+
+/** Also what the reads that are wanted look for: which objects of the recording, and which that are like them. */
+function answersOf(answers: unknown, now: Snapshot): string {
+  const objects = [
+    ...now.content
+      .flatMap(({ read }) => (read.ok ? [...read.value.terminating, ...read.value.guarded] : []))
+      .flatMap(({ examples }) => examples),
+    ...Object.values(now.forecast?.samples ?? {}).flatMap(({ sample }) => sample ?? []),
+  ];
+  return JSON.stringify(answers, (_, one) =>
+    typeof one === 'function' ? objects.flatMap(alike).map(one) : one,
+  );
+}
+
 /** Returns what reads a recording and gives the function that replays it with the instrumented code. */
 async function replayer(): Promise<(recording: string) => () => string> {
   const load = (file: string): Promise<unknown> => import(join(process.cwd(), COPY, 'src', file));
@@ -264,11 +293,12 @@ async function replayer(): Promise<(recording: string) => () => string> {
     const rounds = [now, blind, ...earlierRounds(now)];
     return () => {
       const foreseen = foresee(now, isPodsFirst);
-      return JSON.stringify([
+      const answers = [
         [foreseen, foresee(blind, isPodsFirst)],
         [basisOf(now, foreseen), orderOf(now)],
         rounds.map((round) => wantedFor(predict(round))),
-      ]);
+      ];
+      return answersOf(answers, now);
     };
   };
   return (recording) => {
