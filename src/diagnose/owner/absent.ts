@@ -60,11 +60,10 @@ export function missingOwner(
   const who = account && (isHere ? account.name : accountText(account));
   const trace =
     traceOf(held, owner) ?? 'no workload but general tools may change objects of its type';
-  const nobody =
-    who && isHere
-      ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
-      : `no controller that removes it was found: ${trace}`;
-  const isReaching = !isForecast && reachesOut(context, held);
+  const nobody = isHere
+    ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
+    : `no controller that removes it was found: ${trace}`;
+  const isReaching = reachesOut(context, held);
   const { definitions } = context.now.cluster;
   const isDefined = itemsIn(definitions).some(({ name }) => name === typeName(type));
   // What is likely about a workload that was deleted is that it was the controller.
@@ -101,7 +100,7 @@ export function missingOwner(
       ...(isForecast
         ? []
         : [installRemedy(context, held, workload, where), ...knownRemedies(context, held, true)]),
-      ...(isForecast || isReaching ? [] : removal),
+      ...(isReaching ? [] : removal),
     ],
   };
 }
@@ -208,7 +207,7 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
   const looks = suspects.flatMap((one) => {
     const { actor, against } = one;
     const text = `Find out whether ${suspectText(one)} removes ${held.finalizer}: look for ${nameOf(held.subject)} in its log`;
-    const logs = actor && !against && isAlive(actor) ? logRemedies(context, actor) : [];
+    const logs = actor && !against ? logRemedies(context, actor) : [];
     return logs.map(({ command = '' }) => ({
       ...withRole(fixes[0] ? 'look' : 'now', { text }),
       command: command.replace(/\d+$/, `-1 | grep -F ${shellQuote(held.subject.name)}`),

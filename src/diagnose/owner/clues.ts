@@ -1,6 +1,6 @@
 import { listNames } from '../../base/text.ts';
 import type { CatalogueEntry } from '../../model/catalogue.ts';
-import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
+import { isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
@@ -172,15 +172,11 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
   });
   const used = new Set(actors.map(({ account }) => accountText(account)));
   // An account with the name and the right of a controller that handles all objects is left of an earlier installation of it.
-  const isLeft = ({ name }: Account, { change, isMarked }: Rights): boolean =>
+  const isLeft = ({ name }: Account, { change }: Rights): boolean =>
     name !== 'default' &&
     workloads.some(
       ({ actor, account, rights: own }) =>
-        account.name === name &&
-        own.change === change &&
-        own.isMarked === isMarked &&
-        !actor.isGone &&
-        !mayLeaveOut(actor),
+        account.name === name && own.change === change && !mayLeaveOut(actor),
     );
   const idle = ableAccounts(context, held.type).accounts.flatMap((account) => {
     const own = rights(account);
@@ -217,8 +213,7 @@ function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
   const { context, held } = question;
   const { actor } = suspect;
   if (actor === undefined) return suspect;
-  const { apiVersion = '', kind } = actor.owner ?? {};
-  const isOperand = groupOf(apiVersion) === held.type.group && kind === held.type.kind;
+  const isOperand = actor.owner?.kind === held.type.kind;
   const restriction = restrictionOf(context, held, actor);
   const against = isOperand
     ? 'it is an operand: the workload belongs to an object of the type'
@@ -231,24 +226,23 @@ function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { 
   const { lost, rights } = suspect;
   if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
   if (departedGrant(context, account, type) !== undefined || hasClue(suspect, 'told')) return true;
-  const isLeft = rights.reachesGroup && !isBuiltIn(type.group);
   return isDecided(suspect)
     ? rights.reachesGroup || hasNoRight(context, account, type)
-    : hasClue(suspect, 'namesake') && (isLeft || hasNoRight(context, account));
+    : hasClue(suspect, 'namesake') && (rights.reachesGroup || hasNoRight(context, account));
 }
 
-function mayChange({ rights }: Suspect): boolean {
+function mayChange({ rights }: Pick<Suspect, 'rights'>): boolean {
   return rights.change !== undefined || rights.impersonates;
 }
 
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
 function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
   const { context, held, actors, program } = question;
-  if (program === '' || found.some((one) => hasClue(one, 'writer'))) return [];
+  if (program === '') return [];
   const isHere =
     isControllerOfType(held, program) ||
     actors.some((actor) => hasProgramName(actor, program)) ||
-    found.some((one) => hasClue(one, 'namesake', 'catalogue'));
+    found.some((one) => hasClue(one, 'writer', 'namesake', 'catalogue'));
   if (isHere) return [];
   const { finds, ...writer } = CLUES.find(({ kind }) => kind === 'writer') as ClueRow;
   const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
@@ -338,7 +332,6 @@ function isNamed(candidate: Suspect, actor: Actor, isIt: (name: string) => boole
 
 function isWriter({ program }: OwnerQuestion, candidate: Suspect) {
   const { actor, account } = candidate;
-  if (program === '') return undefined;
   const isIt = (name = ''): boolean => isSameName(name, program);
   return (actor ? isNamed(candidate, actor, isIt) : isIt(account?.name))
     ? `field manager "${program}"`
@@ -431,7 +424,7 @@ function lostRight(context: Context, held: Held) {
   );
   return (actor: Actor, rights: Rights): Suspect['lost'] => {
     const { account, namespace, name } = actor;
-    if (rights.change !== undefined || rights.impersonates || WEBHOOK.test(name)) return undefined;
+    if (mayChange({ rights }) || WEBHOOK.test(name)) return undefined;
     const onType = (text: string) => ({ text, isOnType: true });
     if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`))
       return onType('the status of the object says so');
@@ -501,7 +494,6 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const isHook = WEBHOOK.test(actor.name);
   const isTied = (): boolean =>
     rights.change === 'named' ||
-    rights.impersonates ||
     lost !== undefined ||
     // Applications have containers called `app` or `server`, and no rights either.
     ((FRAMEWORKS.test(writer) || CONTROLLER.test(actor.name)) &&
@@ -532,7 +524,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const by = isHook ? undefined : alikeIn(question).find((one) => one.actor === actor);
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
   // Many programs have a name of the catalogue's, as all providers of Crossplane: that for another product is none.
-  const isSibling = rights.worksElsewhere && !rights.reachesGroup && !rights.impersonates;
+  const isSibling = rights.worksElsewhere && !rights.reachesGroup;
   return known && !isSibling && isWorkloadOf(known, actor.name) ? known.owner : undefined;
 }
 
@@ -570,7 +562,6 @@ function isPermitted({ context, held, domain }: OwnerQuestion, { actor, rights }
 function isTold({ context: { now } }: OwnerQuestion, { actor, rights }: Suspect) {
   const isIt =
     actor?.watches?.includes(now.namespace.name) === true &&
-    actor.namespace !== now.namespace.name &&
     rights.change === undefined &&
     !rights.worksElsewhere &&
     !isGeneralTool(actor);

@@ -100,7 +100,7 @@ function isOfNoDomain(held: Held): boolean {
   // `widgets.finalizer.name` and `finalizer.widget`, as in examples of Kubebuilder.
   const isDomain =
     /^(?!finalizers?\.[^.]*$).*\./.test(domain) && !/\bfinalizers?(?:\.name)?$/.test(domain);
-  return !isBuiltIn(held.type.group) && (isAnyones || (!isDomain && !isSetByHand(held)));
+  return isAnyones || (!isDomain && !isSetByHand(held));
 }
 
 export function knownFinalizer(held: Held): CatalogueEntry | undefined {
@@ -186,9 +186,7 @@ function isDomainOf(types: readonly ResourceType[], group: string, domain: strin
   if (`.${root}`.endsWith(`.${project}`)) return true;
   const part = project.endsWith(`.${root}`) ? project.slice(0, -root.length - 1) : '';
   const isTypes = ({ kind, resource }: ResourceType): boolean =>
-    part === resource ||
-    (kind.toLowerCase().startsWith(part) && !/^[a-z]/.test(kind.slice(part.length))) ||
-    (kind.toLowerCase().endsWith(part) && /^[A-Z]/.test(kind.slice(-part.length)));
+    part === resource || kind.toLowerCase().startsWith(part) || kind.toLowerCase().endsWith(part);
   return part !== '' && types.some((type) => type.group === group && isTypes(type));
 }
 

@@ -148,7 +148,7 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields)) {
     return false;
   }
-  if (uid !== '' && line.includes(uid)) return true;
+  if (line.includes(uid)) return true;
   // As kube-rs writes it.
   if (namespace !== '' && hasWord(line, `${name}.${namespace}`)) return true;
   const kindBefore = (text: string): string | undefined =>

@@ -47,12 +47,7 @@ export function isKubernetesComponent(name: string): boolean {
 
 /** Reports whether a name belongs to one program. A default name ends before the first slash (apiserver, managerOrUserAgent). */
 export function identifiesProgram(name: string): boolean {
-  return (
-    name !== '' &&
-    !name.includes('/') &&
-    !GENERIC_FIELD_MANAGERS.test(name) &&
-    !isFrameworkName(name)
-  );
+  return !name.includes('/') && !GENERIC_FIELD_MANAGERS.test(name) && !isFrameworkName(name);
 }
 
 /** Reports whether a framework gives this name to every controller. */
@@ -134,7 +129,7 @@ export function matchesReporter(actor: Actor, name: string, instance: string): b
 
 /** Returns the workloads of a pod. Reporters give its hostname, or `<component>-<hostname>` (client-go); of a pod that is gone the name tells. */
 export function workloadsOfPod(actors: readonly Actor[], instance: string, component = '') {
-  const isReported = component !== '' && instance.startsWith(`${component}-`);
+  const isReported = instance.startsWith(`${component}-`);
   const hosts = [instance, ...(isReported ? [instance.slice(component.length + 1)] : [])];
   const seen = actors.filter(({ pods }) => pods.some(({ name }) => hosts.includes(name)));
   return seen.length > 0

@@ -46,7 +46,7 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
     (detailOf(context, object)?.references ?? []).map((reference) => ({ object, ...reference })),
   );
   return named.flatMap(({ object, field, group, isAddress, isMade, kind, name, ...given }) => {
-    if (!field.startsWith('spec.') || isMade || !(isAddress || canName(field))) return [];
+    if (!field.startsWith('spec.') || !(isAddress || canName(field))) return [];
     const type = typeNamed(context, groupOf(object.apiVersion), kind, group);
     if (!type || (isBuiltIn(type.group) && !INPUT_KINDS.includes(kind) && !isAddress)) return [];
     const here = object.namespace || (forecast && own.name);
@@ -116,7 +116,7 @@ export function lostWithNamespace(context: Context, held: Held, error: ContentEr
 function creations(context: Context, held: Held): Doubt[] {
   const { cluster, forecast, namespace } = context.now;
   // An object that was deleted before the namespace may have been cleaned up in time.
-  if (!forecast && held.since < (namespace.deletionTimestamp ?? '')) return [];
+  if (held.since < (namespace.deletionTimestamp ?? '')) return [];
   const known = listed(context, held, 'create')?.flatMap(({ kind, note, when = [] }) => {
     const isNamed = when.some((one) => one.includes('$namespace'));
     return isNamed || isInside(context, held.subject.namespace) ? [`a ${kind} (${note})`] : [];
@@ -345,7 +345,6 @@ function certaintyOf(
   const isListed = reads.some(
     (need) =>
       need.kind === type.kind &&
-      need.group === type.group &&
       ((need.field !== undefined && by.startsWith(need.field)) || isCalled(held, need, name)),
   );
   return isListed ? 'likely' : undefined;

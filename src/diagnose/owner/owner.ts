@@ -74,18 +74,18 @@ export function ownerResults(
   const [first, ...causes] =
     verdict === 'unknown'
       ? [unknownOwner(context, held, ownership, removal)]
-      : verdict === 'missing' || !owner || !actor || willBeDeleted(context, actor.namespace)
+      : verdict === 'missing' ||
+          owner?.actor === undefined ||
+          willBeDeleted(context, owner.actor.namespace)
         ? [missingOwner(context, held, ownership, removal)]
         : stateResults(ownership, {
             ...{ context, held, removal, obstacles, questions },
-            ...{ candidate: owner, actor },
+            ...{ candidate: owner, actor: owner.actor },
           });
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const { code } = first;
   // One that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
-  const mayWait =
-    code === 'owner-running' ||
-    (code === 'owner-unknown' && (owner === undefined || workloadExists(owner)));
+  const mayWait = code === 'owner-running' || (code === 'owner-unknown' && owner === undefined);
   const awaited = mayWait
     ? idsAwaited(context, held, code === 'owner-running' ? actor : undefined)
     : [];
@@ -157,7 +157,7 @@ function usersOf(context: Context, held: Held): string[] {
   const pods = new Set(itemsIn(context.now.forecast?.present.pods).map(({ uid }) => uid));
   return held.objects
     .flatMap((object) => detailOf(context, object)?.references ?? [])
-    .filter(({ field, uid = '' }) => field.startsWith('status.') && uid !== '' && !pods.has(uid))
+    .filter(({ field, uid = '' }) => field.startsWith('status.') && !pods.has(uid))
     .map(({ kind, name }) => `${kind} ${name}`);
 }
 

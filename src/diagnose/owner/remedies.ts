@@ -46,12 +46,9 @@ const RESTARTED = ['Deployment', 'StatefulSet', 'DaemonSet'];
 export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   const { kind, namespace, name, pods } = actor;
   // A container that was never started (no image, no node) has no log.
-  const started = pods.find(
-    ({ phase, containers = [] }) =>
-      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
-  );
+  const started = pods.find(({ phase }) => phase === 'Running');
   const hasLogs = LOGGED.includes(kind);
-  if (started === undefined && !(hasLogs && pods.length === 0 && actor.ready > 0)) return [];
+  if (started === undefined && !(hasLogs && actor.ready > 0)) return [];
   const isUnasked = now.logs === undefined && now.forecast === undefined;
   const hint = '. With owner-logs, this gate reads the log itself and quotes its lines';
   // Of several pods kubectl reads one, and only that which leads says why.
@@ -201,10 +198,8 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
     return preventionRemedies(context, `delete what uses ${kind} ${name} ${end}`);
   }
   // What an object of another type has made goes with it, and is made again before.
-  const [maker, ...rest] = held.objects.map((one) =>
-    one.ownerReferences.find((by) => by.controller),
-  );
-  const made = maker && rest.every(Boolean) ? servedType(context, maker) : undefined;
+  const maker = held.objects[0]?.ownerReferences.find((by) => by.controller);
+  const made = maker && servedType(context, maker);
   const of = made?.namespaced && !isBuiltIn(made.group) ? made : type;
   // The other objects of a built-in type, such as Secrets, may be what this clean-up needs.
   const { names, text } = namesOf(held);
@@ -264,9 +259,9 @@ export function removalRemedies(
 
 /** Returns the product's own way to delete the object and keep what it stands for, which its running controller obeys. */
 export function escapeRemedies(held: Held): Remedy[] {
-  const { objects, subject, type } = held;
+  const { subject, type } = held;
   const known = knownFinalizer(held);
-  if (known?.escape === undefined || objects.length === 0) return [];
+  if (known?.escape === undefined) return [];
   const { leaves, namespaced, patch: usual } = known.escape;
   const patch = JSON.stringify((type.namespaced && namespaced) || usual);
   const { names, text } = namesOf(held);
@@ -322,8 +317,8 @@ const ON_THE_WAY =
   /\b(?:log ?in|auth(?:enticat\w+|ori[sz]\w+)?|credentials?|tokens?|no handler|routes?)\b/i;
 
 /** Reports whether an error says that what its controller would delete does not exist. */
-export function isGoneOutside({ kind, text }: ContentError): boolean {
-  return kind === 'other' && GONE_OUTSIDE.test(text) && !ON_THE_WAY.test(text);
+export function isGoneOutside({ text }: ContentError): boolean {
+  return GONE_OUTSIDE.test(text) && !ON_THE_WAY.test(text);
 }
 
 /** Returns what is leaked when the finalizer is removed by hand. */

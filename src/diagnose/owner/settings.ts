@@ -61,8 +61,7 @@ export function protectionsOf(context: Context, held: Held): string[] {
     const annotations = Object.entries(object.annotations)
       .filter(([key, value]) => isAnnotationForOwner(key, held) && forbidsDeletion(key, value))
       .map(([key, value]) => `annotation ${key}: ${value}`);
-    const isCustom = !isBuiltIn(groupOf(object.apiVersion));
-    const fields = (isCustom && detailOf(context, object)?.protections) || [];
+    const fields = detailOf(context, object)?.protections ?? [];
     return [...annotations, ...fields].map(
       (by) => `${object.kind} ${object.name} may be protected from deletion by ${by}`,
     );

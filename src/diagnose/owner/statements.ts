@@ -144,10 +144,10 @@ function logOf(context: Context, held: Held, owner: Actor): Statement[] {
 function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
   const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
   return eventsAbout(context, { objects: [object] })
-    .filter((one) => one.at && !NOISE.test(one.message) && !isOfAnother(context, one, owner))
+    .filter((one) => !NOISE.test(one.message) && !isOfAnother(context, one, owner))
     .map(({ at = '', message: text, reason, type }) => ({
       ...failure(object, text, `Event ${reason} about ${object.kind} ${object.name}`, at),
-      isNew: Date.parse(at) >= began || DURING_DELETION.test(text),
+      isNew: Date.parse(at) >= began,
       isFailure: type === 'Warning',
       isGeneral: type === 'Warning',
     }));
@@ -187,13 +187,13 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
     const date = dateOf(context, object, text, { observedGeneration });
     return {
       ...{ object, text, ...date, source: `the status ${of}` },
-      isFailure: detail.texts.includes(text) && isFailure(text, errors.includes(text)),
+      isFailure: isFailure(text, errors.includes(text)),
       // A state is all that a status may say: `phase: Suspended (the licence has expired)`.
       isGeneral: unhealthy.includes(text),
       isPoor: unhealthy.includes(text),
     };
   });
-  return [...conditions, ...texts].filter(({ text }) => text !== '' && !NOISE.test(text));
+  return [...conditions, ...texts].filter(({ text }) => !NOISE.test(text));
 }
 
 function conditionText({ type, status, reason }: Condition): string {
@@ -213,9 +213,7 @@ function errorsIn(context: Context, text: string): ContentError[] {
     const type = error.kind === 'not-found' ? typeOfResource(context, error) : undefined;
     const isForeign =
       error.kind === 'not-found'
-        ? type?.resource !== error.resource &&
-          type?.kind !== error.resource &&
-          type?.group !== error.group
+        ? type?.group !== error.group
         : error.kind === 'forbidden' && error.user === undefined;
     return isForeign ? { kind: 'other', text: error.text } : error;
   });
@@ -246,7 +244,7 @@ function dateOf(
     !isAhead && (Date.parse(at) >= Date.parse(since) || Date.parse(at) > Date.parse(whole ?? ''));
   const isOfDeletion = DURING_DELETION.test(text) && !isAhead;
   // A condition of an older generation was not judged again by a later write of another part of the status.
-  if (changed && !isLate(changed) && (seen ?? generation) < generation) {
+  if (changed !== undefined && !isLate(changed) && (seen ?? generation) < generation) {
     return { at: changed, isNew: isOfDeletion };
   }
   const writes = new Map(statusWriters.map(({ manager, time }) => [manager, time]));

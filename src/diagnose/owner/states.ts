@@ -91,7 +91,7 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
     .slice(0, 3)
     .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
   const partners = suspects.flatMap((other) =>
-    other.actor &&
+    other.actor !== undefined &&
     hasClue(other, 'catalogue') &&
     (other.actor.ready === 0 || lostNode(context, held, other.actor))
       ? `${suspectText(other)} works on such objects too and has no ready pod`
@@ -172,7 +172,7 @@ function scaledToZero({ actor, context, removal }: Signs): Found | undefined {
 }
 
 function scaledToZeroText({ kind, nodeSelector }: Actor): string {
-  if (kind === 'CronJob' || kind === 'Job') return 'is suspended';
+  if (kind === 'CronJob') return 'is suspended';
   if (kind !== 'DaemonSet') return 'is scaled to zero';
   const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
   return `has no node that takes its pods${labels[0] ? ` (nodeSelector ${labels.join(', ')})` : ''}`;
@@ -298,8 +298,10 @@ function fails(owner: Signs): Found | undefined {
 /** A field of a known product may stop what it runs, and not its controller: it counts in a hang in which nothing is said. */
 function paused(owner: Signs): Found | undefined {
   const { certainty, context, held, isAhead, log, statements } = owner;
-  const { object, by, isGuess, isUnclear } = pausedBy(context, held) ?? {};
-  if (!object || !by || (isGuess && (isAhead || statements.length > 0))) return undefined;
+  const pause = pausedBy(context, held);
+  if (pause === undefined) return undefined;
+  const { object, by, isGuess, isUnclear } = pause;
+  if (isGuess && (isAhead || statements.length > 0)) return undefined;
   const name = nameOf(object);
   return {
     says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${name}: ${by}`,
@@ -391,7 +393,7 @@ function doubtsOf(owner: Signs): Doubt[] {
   ].flatMap((says) => (says ? [{ says, certainty: 'unknown' as const }] : []));
   return [
     ...(isAhead && isLocal ? [right] : []),
-    ...(isAhead || isSilent ? needsOfOwner(context, held, actor) : []),
+    ...(isSilent ? needsOfOwner(context, held, actor) : []),
     ...others,
   ];
 }
@@ -415,8 +417,8 @@ function runs(owner: Signs): Found | undefined {
   const doubts = said ? [] : doubtsOf(owner);
   const [doubt] = doubts;
   if (isAhead && doubt === undefined) return undefined;
-  const [line] = said || doubt ? [] : lines;
-  const last = said || doubt || line ? undefined : lastComplaint(context, held, actor);
+  const [line] = doubt ? [] : lines;
+  const last = doubt || line ? undefined : lastComplaint(context, held, actor);
   const told = said ?? last;
   const isToResolve = told && !GOES_ON.test(told.text);
   const quote = shortQuote((told ?? line)?.text ?? '');

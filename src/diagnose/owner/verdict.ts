@@ -213,7 +213,8 @@ function hasRival({ held, tied, writer }: Case, best: Suspect): boolean {
       (hasClue(one, 'marks') && optionsOf(one) === optionsOf(best));
     return (
       (isDouble && valuesOf(one) !== valuesOf(best)) ||
-      (one !== best && late.some(({ manager }) => one.actor && hasProgramName(one.actor, manager)))
+      (one !== best &&
+        late.some(({ manager }) => one.actor !== undefined && hasProgramName(one.actor, manager)))
     );
   });
 }
@@ -263,10 +264,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   // Of a known product, or where something is left of who is gone, a role is left of it as well.
   const isTraced = isProduct || best !== undefined;
   const unbound = isTraced ? [] : domain.types.flatMap((type) => unboundRoles(context, type));
-  const ruledOut = excluded.filter(
-    (one) =>
-      workloadExists(one) && (isMoreThanAble(one) || isAble(held, one) || isNamed(one.actor?.name)),
-  );
+  const ruledOut = excluded.filter(workloadExists);
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
     ...(wasHere
