@@ -28,11 +28,8 @@ export function movementOf(context: Context, blocking: readonly RuleResult[]): M
     if (sets.length > 0 || isRest) return { kind: 'shrinking', before: had, now: left };
   }
   const isSilent = blocking.length === 0 && now.unread.length === 0;
-  return (
-    (isSilent ? movementOfController(context) : undefined) ?? {
-      kind: before === undefined ? 'unknown' : 'none',
-    }
-  );
+  const begins = isSilent ? movementOfController(context) : undefined;
+  return begins ?? { kind: before === undefined ? 'unknown' : 'none' };
 }
 
 /** The time until the first pass of the controller, which writes conditions: 5 s by design, more under load. */

@@ -29,7 +29,6 @@ export type Rights = ReturnType<typeof rightsOf>;
 
 type Grant = ReturnType<typeof joinGrants>[number];
 
-const CHANGING: readonly string[] = ['update', 'patch', '*'];
 const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
 const everyGrant = remember(({ now: { cluster, places, namespace } }: Context): Grant[] => {
@@ -210,7 +209,7 @@ function coversType({ apiGroups, resources }: RuleFacts, { group, resource }: Re
 }
 
 function canChange({ verbs }: Pick<RuleFacts, 'verbs'>): boolean {
-  return verbs.some((verb) => CHANGING.includes(verb));
+  return verbs.some((verb) => /^(?:update|patch|\*)$/.test(verb));
 }
 
 /** Returns the account that a binding names: a ServiceAccount is a user as well. */
@@ -292,15 +291,12 @@ export function departedGrant(
   isNamed = false,
 ): string | undefined {
   const here = itemsIn(now.places[now.namespace.name]?.roleBindings).map(({ name }) => name);
-  return joinGrants(
-    [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)],
-    itemsIn(now.baseline?.roleBindings).filter(({ name }) => !here.includes(name)),
-  ).find(
-    (grant) =>
-      isFor(grant, account) &&
-      (type === undefined ||
-        (coversType(grant.rule, type) &&
-          canChange(grant.rule) &&
-          (!isNamed || grant.rule.apiGroups.includes(type.group)))),
-  )?.binding;
+  const gone = itemsIn(now.baseline?.roleBindings).filter(({ name }) => !here.includes(name));
+  const roles = [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)];
+  const isMeant = ({ rule }: Grant): boolean =>
+    type === undefined ||
+    (coversType(rule, type) &&
+      canChange(rule) &&
+      (!isNamed || rule.apiGroups.includes(type.group)));
+  return joinGrants(roles, gone).find((one) => isFor(one, account) && isMeant(one))?.binding;
 }

@@ -51,17 +51,16 @@ export const everyGuard = remember((context: Context): Guard[] => {
     ...itemsIn(cluster.validatingPolicyBindings),
     ...itemsIn(cluster.mutatingPolicyBindings),
   ];
+  // One that only warns or audits is asked, and refuses nothing.
+  const denying = bindings.filter(
+    ({ actions }) => actions.length === 0 || actions.includes('Deny'),
+  );
   const bound = policies.flatMap((policy) =>
-    bindings
-      // One that only warns or audits is asked, and refuses nothing.
-      .filter(
-        ({ actions, policy: name }) =>
-          name === policy.name && (actions.length === 0 || actions.includes('Deny')),
-      )
-      .map((binding): Guard => {
-        const text = `policy ${policy.name} (binding ${binding.name})`;
-        return { text, source: policy, own: policy, policy, binding };
-      }),
+    denying.flatMap((binding): Guard[] => {
+      const text = `policy ${policy.name} (binding ${binding.name})`;
+      const guard = { text, source: policy, own: policy, policy, binding };
+      return binding.policy === policy.name ? [guard] : [];
+    }),
   );
   return [...webhooks, ...bound];
 });
