@@ -95,7 +95,17 @@ const dryRun: Change = (now) => {
     if (read?.ok) for (const one of read.value) one.limits = ['-dry-run'];
 };
 
+const failing: Change = (now) => {
+  written(1)(now);
+  const guarded = now.content.flatMap(({ read }) => (read.ok ? read.value.guarded : []));
+  const [regarding] = guarded.flatMap(({ examples }) => examples);
+  const event = { type: 'Warning', message: 'no database yet', component: 'widget-operator' };
+  const events = readOk([{ ...event, regarding, at: now.takenAt }]);
+  Object.assign(now.places[now.namespace.name] ?? {}, { events });
+};
+
 test.each<[what: string, change: Change, outcome: string]>([
+  ['the owner, which has failed for seconds,', failing, 'inconclusive'],
   ['nobody', () => {}, 'would-hang'],
   ['the owner, before its Lease had expired,', written(-1), 'would-hang'],
   ['the owner, after its Lease had expired,', written(1), 'clear'],

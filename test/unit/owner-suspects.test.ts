@@ -615,6 +615,17 @@ const ROWS: Record<string, Row> = {
     },
     says: /may not lead: Lease kube-system\/cert-manager-controller/,
   },
+  'a controller that said that it failed, and then lost its Lease before the deletion': {
+    ...{ in: 'not-leading', is: 'owner-running', says: /may not lead: Lease .* by elsewhere_1/ },
+    change: (now) => {
+      const lead = { holder: 'elsewhere_1', renewTime: now.takenAt };
+      Object.assign(named(listed(now, 'leases'), 'widget-operator'), lead);
+      const [regarding] = heldIn(now);
+      const failed = { type: 'Warning', message: 'failed to do it', component: 'widget-operator' };
+      const event = { ...failed, regarding, at: regarding?.creationTimestamp };
+      Object.assign(now.places[now.namespace.name] ?? {}, { events: readOk([event]) });
+    },
+  },
   'a program of kopf for another product, with a binding to another role that is gone': {
     ...{ in: KOPF_GONE, is: 'owner-missing' },
     change: feed(KOPF, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),

@@ -4,7 +4,7 @@ import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import type { Context } from '../context.ts';
 import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
-import { containsName, programNames, workloadsOfPod } from './names.ts';
+import { containsName, hasProgramName, programNames, workloadsOfPod } from './names.ts';
 
 /** Decides everything about Leases of leader election: whose they are, who holds them, whether they are renewed. */
 
@@ -95,12 +95,14 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   const isAnothers = (lease: LeaseFacts): boolean =>
     actorsOf(context).some((one) => isHolder(one, lease) && containsName(lease.name, one.name)) ||
     // A pod with the node's network may hold it under the name of its node.
-    actor.pods.some(({ nodeName = '' }) => hostOf(nodeName) === hostOf(podOf(lease.holder)));
-  return (
-    own[0] ?? meant.find((lease) => beside.includes(lease) && lease.holder && !isAnothers(lease))
+    actor.pods.some((pod) => pod.nodeName?.split('.')[0] === podOf(lease.holder).split('.')[0]);
+  const lost =
+    own[0] ?? meant.find((lease) => beside.includes(lease) && lease.holder && !isAnothers(lease));
+  const end = Date.parse(lost?.renewTime ?? '') + 1_000 * (lost?.durationSeconds ?? 15);
+  const writes = held.objects.flatMap(({ statusWriters }) => statusWriters);
+  // It leads by another Lease.
+  const hasWritten = writes.some(
+    (one) => hasProgramName(actor, one.manager) && Date.parse(one.time ?? '') > end,
   );
-}
-
-function hostOf(name: string): string | undefined {
-  return name.split('.')[0];
+  return hasWritten ? undefined : lost;
 }

@@ -224,12 +224,16 @@ function leavesOut({ actor, candidate, held, removal, what, who }: Signs): Found
 
 /** Its requests fail: by its own words, by a dry run of the removal, or by RBAC. */
 function fails(owner: Signs): Found | undefined {
-  const { actor, candidate, common, context, held, log, obstacles, removal } = owner;
+  const { actor, candidate, common, context, held, isAhead, log, obstacles, removal } = owner;
   const { change, impersonates } = candidate.rights;
   const mayChange = change !== undefined || impersonates || !isRbacRead(context);
-  // A text that names an object which holds this one back reports a wait, which has a finding of its own.
+  // A text that names an object which holds this one back reports a wait, which has a finding of its own. What was said before
+  // the deletion, while it led, does not say why one that has lost its Lease does not act.
+  const led = Date.parse(lostLease(context, held, actor)?.renewTime ?? '');
   const refusals = refusalsFor(context, held, actor).filter(
-    ({ error }) => idsTold(context, held, [error.text]).length === 0,
+    ({ at, error }) =>
+      !(Date.parse(at) < Math.min(led, Date.parse(held.since))) &&
+      idsTold(context, held, [error.text]).length === 0,
   );
   // An error that does not end by waiting decides over the others.
   const [lost] = refusals.flatMap((refusal) => {
@@ -284,6 +288,8 @@ function fails(owner: Signs): Found | undefined {
       ...log,
     ],
     quote,
+    // An Event from before a deletion is about other work, which may have begun to fail seconds ago.
+    ...(isAhead && first?.source.startsWith('Event ') && { certainty: 'unknown' }),
     evidence: [
       ...others.slice(0, 10).map((one) => `${one.source}: ${one.error.text}`),
       ...(mayChange ? [] : [lack]),
@@ -316,14 +322,7 @@ function paused(owner: Signs): Found | undefined {
 function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found | undefined {
   const lease = lostLease(context, held, actor);
   if (lease === undefined) return undefined;
-  const { namespace, name, holder, renewTime, durationSeconds = 15 } = lease;
-  const end = Date.parse(renewTime ?? '') + 1_000 * durationSeconds;
-  const writes = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  // It leads by another Lease.
-  const hasWritten = writes.some(
-    (one) => hasProgramName(actor, one.manager) && Date.parse(one.time ?? '') > end,
-  );
-  if (hasWritten) return undefined;
+  const { namespace, name, holder, renewTime } = lease;
   const what = `Lease ${namespace}/${name}`;
   const isLed = isRenewed(context, lease);
   const [command] = isLed ? [] : restartCommands(context, actor);
