@@ -123,9 +123,9 @@ export function rightsOf(
     changesSibling: ofGroup.some(
       ({ rule }) => canChange(rule) && rule.resources.some((one) => one.split('/')[0] !== resource),
     ),
-    /** A rule names a type of another product: the account works on that. */
+    /** A rule names a type of another product and lets it change that: the account works on it. */
     worksElsewhere: own.some(({ rule }) =>
-      rule.apiGroups.some((one) => one !== group && !isBuiltIn(one)),
+      rule.apiGroups.some((one) => canChange(rule) && one !== group && !isBuiltIn(one)),
     ),
     /** The rules that grant this, for the report. */
     because: [...new Set([...onType, ...change, ...parts].map(({ because }) => because))],

@@ -7,7 +7,6 @@ import { pausedBy, protectionsOf } from '../../src/diagnose/owner/settings.ts';
 import {
   lastComplaint,
   refusalsFor,
-  statusEvidence,
   statusTexts,
   troublesOf,
 } from '../../src/diagnose/owner/statements.ts';
@@ -111,13 +110,6 @@ test('long texts of a status are cut where they are read', () => {
   expect(JSON.stringify(detail).length).toBeLessThan(20_000);
 });
 
-test('of many texts of a status, ten are evidence', () => {
-  const status = { parts: Array.from({ length: 9 }, (_, at) => ({ message: `${at} is pending` })) };
-  const { context, held } = worldOf(JSON.stringify({ status }));
-  const objects = [...held.objects, ...held.objects];
-  expect(statusEvidence(context, { ...held, objects })).toHaveLength(10);
-});
-
 test.each(['a', '[', 'a ', '\n'])(
   'a status of a million times %j is read in linear time',
   (unit) => {
@@ -133,6 +125,8 @@ test.each([
   ['finalizers.acme.platform.example.com', 'own'],
   ['gadget.finalizers.platform.example.com', 'foreign'],
   ['finalizer', 'none'],
+  ['acme.finalizer.name', 'none'],
+  ['finalizer.acme', 'none'],
 ])('of the group platform.example.com, the domain %s is %s', (finalizer, relation) => {
   const type = { ...WIDGETS, kind: 'AcmeWidget', group: 'platform.example.com' };
   const context = contextOf(snapshot({ discovery: readOk({ types: [type], failedGroups: [] }) }));

@@ -197,15 +197,6 @@ const ROWS: Record<string, Row> = {
     change: beside({ name: 'widget-operator-green', watches: ['b'], selectors: ['--shard=1'] }),
     says: /ruled out Deployment \S+widget-operator-green: it watches only other namespaces: /,
   },
-  'two installations with different classes, and one for another namespace': {
-    in: 'S3',
-    change: all(
-      blue,
-      besideGreen('--widget-class=green'),
-      beside({ uid: 'third', name: 'widget-operator-third', watches: ['b'] }),
-    ),
-    ...{ is: 'owner-unknown', says: BOTH },
-  },
   'another installation for namespaces with a label': {
     ...{ in: 'S3', change: besideGreen('--namespace-selector=team=a') },
     is: 'owner-scaled-to-zero',
@@ -224,30 +215,13 @@ const ROWS: Record<string, Row> = {
     is: 'owner-unknown',
     says: /widget-operator-controller-manager \(scaled to zero\)/,
   },
-  'a workload named after a part of a word in the finalizer': {
-    in: 'S3',
-    change: beside({ name: 'get', programs: ['get'], account: 'get', labels: {} }),
-    ...{ is: 'owner-scaled-to-zero', never: '/get' },
-  },
-  'a finalizer that ends with finalizer.name has no domain': {
-    in: `${KUBEBUILDER}-asleep`,
-    spelled: (text) => text.replaceAll(/[\w.]+\/finalizer(?=")/g, 'memcached.finalizer.name'),
-    is: 'owner-scaled-to-zero',
-    says: /memcached\.finalizer\.name/,
-  },
-  'a finalizer that is finalizer.widget has none either': {
-    in: GONE,
-    spelled: (text) => text.replaceAll(/[\w.]+\/finalizer(?=")/g, 'finalizer.memcached'),
-    is: 'owner-missing',
-  },
   'a finalizer of the company on a Secret, where its one operator is gone': {
     in: GONE,
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"acme.dev/protect"'),
     ...{ change: turnedInto('v1', typeOf('', 'secrets', 'Secret')), is: 'owner-unknown' },
   },
   'a finalizer of the company on a ConfigMap, where the role of its operator is gone': {
-    ...{ in: GONE, is: 'owner-unknown' },
-    says: /db-memcached-operator exists, but its ClusterRole db/,
+    ...{ in: GONE, is: 'owner-failing team-b/db-memcached-operator' },
     change: all(
       turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap')),
       feed({ name: 'run' }, undefined, { name: 'db-memcached-operator', bound: ['db'] }),
@@ -626,6 +600,13 @@ const ROWS: Record<string, Row> = {
       Object.assign(now.places[now.namespace.name] ?? {}, { events: readOk([event]) });
     },
   },
+  'an operator called after the type that reads it, and that of another product, and changes nothing':
+    {
+      ...{ in: GONE, is: 'owner-failing team-b/memcached-operator' },
+      change: feed({ name: 'run' }, [...READER, rule('acid.zalan.do', ['*'], ...READ)], {
+        name: 'memcached-operator',
+      }),
+    },
   'a program of kopf for another product, with a binding to another role that is gone': {
     ...{ in: KOPF_GONE, is: 'owner-missing' },
     change: feed(KOPF, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),

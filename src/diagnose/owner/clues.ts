@@ -2,7 +2,7 @@ import { listNames } from '../../base/text.ts';
 import type { CatalogueEntry } from '../../model/catalogue.ts';
 import { isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
-import type { Wanted } from '../../model/snapshot.ts';
+import type { ResourceType, Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
 import { typesOf } from '../content.ts';
 import { type Context, remember } from '../context.ts';
@@ -321,7 +321,7 @@ function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect
 
 /** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
-export const CONTROLLER = /\b(?:controller|manager|operator)\b/;
+const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
 /** Reports whether the workload has such a name, or, with a right to the type, such a program: a dashboard may run the image of the operator. */
 function isNamed(candidate: Suspect, actor: Actor, isIt: (name: string) => boolean): boolean {
@@ -488,7 +488,7 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
  * only one that has or had a right to the type, or is named after it: itself, or by its namespace, if it has no name of its own.
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
-  const { context, domain, held, known, writer } = question;
+  const { candidates, context, domain, held, known, writer } = question;
   const { actor, lost, rights } = candidate;
   if (actor === undefined) return undefined;
   const isHook = WEBHOOK.test(actor.name);
@@ -525,7 +525,13 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
   // Many programs have a name of the catalogue's, as all providers of Crossplane: that for another product is none.
   const isSibling = rights.worksElsewhere && !rights.reachesGroup;
-  return known && !isSibling && isWorkloadOf(known, actor.name) ? known.owner : undefined;
+  if (known && !isSibling && isWorkloadOf(known, actor.name)) return known.owner;
+  // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
+  const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
+  const isAlone = !known?.workload[0] && candidates.every((one) => !one.rights.isMarked);
+  const isOwn = (type: ResourceType) => isNamedAfterType({ ...held, type }, actor.name);
+  const isIt = /(?:controller|operator)(-manager)?$/.test(actor.name) && domain.types.some(isOwn);
+  return isLost && isAlone && isIt ? actor.name : undefined;
 }
 
 /** Reports whether two domains share more than their end: `ory.hydra.sh` and `hydra.ory.sh`. */

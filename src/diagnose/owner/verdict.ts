@@ -2,12 +2,11 @@ import { isBuiltIn } from '../../model/facts/metadata.ts';
 import type { Certainty } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
-import { actorText, isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
+import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { eventsAbout } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
-import { departedGrant, roleGone, unboundRoles, writersOutsideCluster } from '../rights.ts';
+import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
-  CONTROLLER,
   hasClue,
   isDecided,
   isKnownForAnother,
@@ -23,7 +22,6 @@ import {
   definitionNames,
   type Held,
   isControllerOfType,
-  isNamedAfterType,
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
@@ -247,7 +245,7 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
  * permissions there.
  */
 function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
-  const { actors, context, domain, excluded, held, known } = the;
+  const { context, domain, excluded, known } = the;
   const home = best?.account?.namespace;
   const wasHere = isInside(context, home);
   // Beside a well-known product, or one that is gone, somebody's permission for everything says nothing.
@@ -257,10 +255,6 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
       rights.change === 'named' ||
       (!isProduct && (home === undefined || actor?.namespace === home)),
   );
-  // On a built-in type, the types of the finalizer's domain have the name.
-  const isNamed = (name = ''): boolean =>
-    [held.type, ...domain.types].some((type) => isNamedAfterType({ ...held, type }, name));
-  const alive = actors.filter(({ name }) => CONTROLLER.test(name) && isNamed(name));
   // Of a known product, or where something is left of who is gone, a role is left of it as well.
   const isTraced = isProduct || best !== undefined;
   const unbound = isTraced ? [] : domain.types.flatMap((type) => unboundRoles(context, type));
@@ -273,10 +267,6 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
           ...[...new Set(unbound)].map(
             (name) => `ClusterRole ${name}, with the rights of a controller, is bound to nobody`,
           ),
-          ...alive.flatMap((one) => {
-            const role = roleGone(context, one.account);
-            return role ? `${actorText(one)} exists, but its ClusterRole ${role} is gone` : [];
-          }),
           ...ruledOut.map((one) => `${suspectText(one)} exists, but ${one.against}`),
         ]),
     ...(known !== undefined && isProviderManaged(known)
