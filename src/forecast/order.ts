@@ -1,7 +1,7 @@
 import { listWords } from '../base/text.ts';
 import { actorText, isAlive } from '../diagnose/actors.ts';
 import { closedWebhooks, realRequest } from '../diagnose/admission/guards.ts';
-import { kubectl, nameArgs } from '../diagnose/commands.ts';
+import { kubectl, nameArgs, startRemedies } from '../diagnose/commands.ts';
 import { conversionsOf, countsOf, extensionApis, servedType } from '../diagnose/content.ts';
 import { type Context, contextOf, willBeDeleted } from '../diagnose/context.ts';
 import { heldObjects } from '../diagnose/owner/finalizers.ts';
@@ -123,8 +123,9 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
     .flatMap((suspect) => suspect?.actor ?? [])
     .find(({ namespace }) => willBeDeleted(context, namespace));
   const actor = inside ?? owner?.actor;
-  const idle =
-    actor && !isAlive(actor) ? ', and is not running, so it has to be started first' : '';
+  const starts = actor?.wanted === 0 ? startRemedies(context, actor, '') : [];
+  const [by = ''] = starts.flatMap(({ command }) => (command ? ` (${command})` : []));
+  const idle = actor && !isAlive(actor) ? `, and is not running, so start it first${by}` : '';
   if (inside !== undefined) {
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${idle}`;
   }

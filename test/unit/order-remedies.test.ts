@@ -93,7 +93,7 @@ test('nothing is deleted first for a controller that is not there, and one that 
   expect(stepsOf('everyday-crossplane-uninstalled')).toEqual([]);
   expect(stepsOf('everyday-crossplane-asleep').map(({ why }) => why)).toEqual([
     expect.stringMatching(
-      / may have to create .*, and is not running, so it has to be started first$/,
+      / may have to create .*, and is not running, so start it first \(kubectl scale .*=1\)$/,
     ),
   ]);
 });

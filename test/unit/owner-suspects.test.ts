@@ -395,9 +395,6 @@ const ROWS: Record<string, Row> = {
     says: /Deployment cache\/memcached-db \(made by such an object\)/,
     never: 'give it back its right',
   },
-  'a webhook with the account of an autoscaler': {
-    ...{ in: `${KUBEBUILDER}-silent`, change: partsOf('autoscaler'), is: 'owner-unknown' },
-  },
   'a webhook with the account of a controller': {
     ...{ in: `${KUBEBUILDER}-silent`, change: partsOf('controller'), is: 'owner-running' },
   },
@@ -461,10 +458,6 @@ const ROWS: Record<string, Row> = {
       now.places['memcached-system'] = { roles: readOk([]), roleBindings: readOk([]) };
     }),
     is: '/owner-(?:unknown|missing) /',
-  },
-  'a workload with a binding to a role that is gone, beside an operator that is gone': {
-    ...{ in: GONE, is: 'owner-missing', never: 'promtail' },
-    change: feed({ name: 'promtail' }, undefined, { name: 'promtail', bound: ['logs'] }),
   },
   'a workload with a binding to a role that is gone, in a namespace with a name like that of the type':
     {
@@ -607,10 +600,6 @@ const ROWS: Record<string, Row> = {
         name: 'memcached-operator',
       }),
     },
-  'a program of kopf for another product, with a binding to another role that is gone': {
-    ...{ in: KOPF_GONE, is: 'owner-missing' },
-    change: feed(KOPF, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),
-  },
   'the controller of another product, below the domain of the company that the finalizer has': {
     in: 'S3',
     change: without('shop', [
@@ -666,6 +655,20 @@ test('of 24 operators that may act, five are evidence, and those that fit are na
   expect(owner?.code).toBe('owner-unknown');
   expect(owner?.evidence.filter((text) => text.startsWith('suspect '))).toHaveLength(5);
   expect(owner?.message).toMatch(/scaled to zero\).* and \d more/);
+});
+
+test.each([
+  ['everyday-rabbitmq-uninstalled', 'rabbitmq.com', 'queues', true],
+  ['everyday-crossplane-uninstalled', 's3.aws.m.upbound.io', 'buckets', false],
+])('%s: a product that is gone, and no family, is one cause by any of its names', (...row) => {
+  const [gone, group, resource, isOne] = row;
+  const { owner } = told(gone, (now) => {
+    const marks = role('left', [rule(group, [resource, `${resource}/status`], '*')]);
+    listed(now, 'clusterRoles').push(marks);
+    listed(now, 'clusterRoleBindings').push(binding('left', [account('ops', 'left')]));
+  });
+  expect(owner?.message).toContain('ServiceAccount ops/left');
+  expect(owner?.cause === told(gone).owner?.cause).toBe(isOne);
 });
 
 test('an owner is not deleted with its namespace while a pod still runs there', () => {

@@ -63,6 +63,10 @@ export function missingOwner(
   const nobody = isHere
     ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
     : `no controller that removes it was found: ${trace}`;
+  const known = knownFinalizer(held);
+  // One product, and no family of them, may be gone under the names of its program and of its account.
+  const isOne = known?.workload.some(({ name }) => !name.includes('*'));
+  const cause = isOne ? known?.owner : (who ?? known?.owner);
   const isReaching = reachesOut(context, held);
   const { definitions } = context.now.cluster;
   const isDefined = itemsIn(definitions).some(({ name }) => name === typeName(type));
@@ -75,7 +79,7 @@ export function missingOwner(
       }
     : {
         subject: isDefined ? definitionSubject(typeName(type)) : subject,
-        cause: who ?? knownFinalizer(held)?.owner ?? program ?? `${finalizer} of ${type.group}`,
+        cause: cause ?? program ?? `${finalizer} of ${type.group}`,
         message: `has ${isDefined ? 'objects held by ' : ''}finalizer ${finalizer}, and ${nobody}`,
         continuation: nobody,
       };

@@ -99,10 +99,8 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   const lost =
     own[0] ?? meant.find((lease) => beside.includes(lease) && lease.holder && !isAnothers(lease));
   const end = Date.parse(lost?.renewTime ?? '') + 1_000 * (lost?.durationSeconds ?? 15);
-  const writes = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  // It leads by another Lease.
-  const hasWritten = writes.some(
-    (one) => hasProgramName(actor, one.manager) && Date.parse(one.time ?? '') > end,
-  );
-  return hasWritten ? undefined : lost;
+  const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
+  const its = writers.filter(({ manager }) => hasProgramName(actor, manager));
+  // One that has written since leads by another Lease.
+  return its.some(({ time = '' }) => Date.parse(time) > end) ? undefined : lost;
 }

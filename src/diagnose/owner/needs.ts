@@ -337,11 +337,10 @@ function certaintyOf(
   held: Held,
   { type, name, by }: Omit<Named, 'namespace'>,
 ): Doubt['certainty'] | undefined {
-  // Every namespace has these.
-  if (INPUT_KINDS.includes(type.kind) && ['kube-root-ca.crt', 'default'].includes(name))
-    return undefined;
   const reads = listed(context, held, 'read');
-  if (reads === undefined) return 'unknown';
+  // Every namespace has these two.
+  const isEverywhere = /^(?:ConfigMap kube-root-ca\.crt|ServiceAccount default)$/;
+  if (reads === undefined) return isEverywhere.test(`${type.kind} ${name}`) ? undefined : 'unknown';
   const isListed = reads.some(
     (need) =>
       need.kind === type.kind &&

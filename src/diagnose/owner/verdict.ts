@@ -247,7 +247,6 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
   const { context, domain, excluded, known } = the;
   const home = best?.account?.namespace;
-  const wasHere = isInside(context, home);
   // Beside a well-known product, or one that is gone, somebody's permission for everything says nothing.
   const isProduct = known !== undefined && known.workload.length > 0;
   const named = able.filter(
@@ -261,7 +260,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   const ruledOut = excluded.filter(workloadExists);
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
-    ...(wasHere
+    ...(isInside(context, home)
       ? []
       : [
           ...[...new Set(unbound)].map(
