@@ -14,8 +14,7 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<T
   // A run that may not delete all of its namespaces deletes none.
   for (const { name } of asked) {
     const reason = protectedBecause(name, api.target.ownNamespace);
-    if (reason === undefined) continue;
-    throw new InputError(`namespace "${name}" is never deleted: ${reason}`);
+    if (reason) throw new InputError(`namespace "${name}" is never deleted: ${reason}`);
   }
   if (targets.every(({ first }) => first === undefined))
     log.notice('no namespace existed, so nothing was deleted: check the names, or the selector');
@@ -59,7 +58,7 @@ async function requestDeletion(target: Existing, run: Run, dryRun = false): Prom
   // The UID suffices: the resourceVersion of a namespace may change several times a second.
   const preconditions = { uid: first.uid };
   const request = { ...deleteRequest(namespacePath(name), { preconditions }), dryRun };
-  const context =
+  const why =
     'nothing inside was deleted, because the dry run of its own deletion was not accepted: ';
   for (let attempt = 1; ; attempt++) {
     if (!dryRun) log.line(`${name}: asking for its deletion (UID ${first.uid})`);
@@ -75,7 +74,8 @@ async function requestDeletion(target: Existing, run: Run, dryRun = false): Prom
     if (sent.ok || read.first.deletionTimestamp !== undefined) return read;
     const { kind, message } = sent.failure;
     const isUnsure = !now.ok || (UNSURE.test(kind) && !ADMISSION.test(message));
-    if (isLast || !isUnsure) return { ...read, refusal: `${dryRun ? context : ''}${message}` };
+    const end = kind === 'timeout' && !dryRun ? '; the server may still accept it' : '';
+    if (isLast || !isUnsure) return { ...read, refusal: `${dryRun ? why : ''}${message}${end}` };
     await clock.sleep(RETRY_MS, signal);
   }
 }

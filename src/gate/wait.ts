@@ -52,7 +52,7 @@ function settledResult(target: Target, run: Run): NamespaceResult {
   const settled = (outcome: Outcome, event: string) => resultOf(target, first, outcome, event, run);
   if (first === undefined) return settled('not-found', 'it does not exist');
   if (run.signal.aborted) return settled('cancelled', 'the run was cancelled');
-  const why = refusal === undefined ? 'was not requested' : `was refused: ${refusal}`;
+  const why = refusal === undefined ? 'was not requested' : `failed: ${refusal}`;
   return settled('not-terminating', `it exists and its deletion ${why}`);
 }
 

@@ -194,7 +194,7 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
   // A run that does not wait shows the age of the deletion instead of its own duration.
   const waited = run.timeoutMs > 0 ? `still there after ${took}` : 'still there';
   const still = run.timeoutMs > 0 || !age ? waited : `terminating for ${formatDuration(age)}`;
-  const why = namespace.refusal === undefined ? 'not requested' : 'refused';
+  const why = namespace.refusal === undefined ? 'was not requested' : 'failed';
   const isForecast = run.kind === 'forecast';
   const states: Record<Outcome, [Words, Words?]> = {
     clear: ['could be deleted', ': nothing that was read would hold it'],
@@ -204,7 +204,7 @@ export function stateOf(namespace: NamespaceResult, run: RunResult): [Words, Wor
     recreated: [`was deleted after ${took} and created again`],
     forced: [`was deleted after ${took}, because the gate force-finalized it`],
     progressing: ['is still being deleted', `: ${still}`],
-    'not-terminating': [`is not terminating: the deletion was ${why}`],
+    'not-terminating': [`is not terminating: the deletion ${why}`],
     inconclusive: [
       isForecast
         ? `may hang: ${openQuestion(namespace, run.finishedAt)}`

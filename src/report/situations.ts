@@ -29,8 +29,8 @@ function situationOf(namespace: NamespaceResult): Situation | undefined {
       const isGuarded = /webhook "|AdmissionPolicy '/.test(refusal);
       const [text, what] = isGuarded
         ? ['See how to let it pass', `npx namespace-teardown-gate forecast ${name}`]
-        : ['Fix what refuses it, or use another identity', command];
-      return ['deletion refused', 'was not deleted: ', { text, command: what }, refusal];
+        : ['Resolve that, or use another identity', command];
+      return ['deletion failed', 'was not deleted: ', { text, command: what }, refusal];
     }
     const text = 'Delete the namespace first, or set the input delete';
     const kept = protectedBecause(name);
