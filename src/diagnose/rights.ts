@@ -132,15 +132,6 @@ export function rightsOf(
   };
 }
 
-/** Returns those of the unbound roles that no RoleBinding of its own namespace gives to a copy of an operator either; none if that was not read. */
-export function rolesLost({ now }: Context, { namespace = '' }: Account, unbound: string[]) {
-  const home = now.places[namespace]?.roleBindings;
-  // A Role may have the name of the ClusterRole beside it.
-  const isBound = ({ role: { kind, name } }: BindingFacts): boolean =>
-    kind === 'ClusterRole' && unbound.includes(name);
-  return home?.ok && !home.value.some(isBound) ? unbound : [];
-}
-
 /** Returns the ClusterRole that a binding of the account names and that does not exist. */
 export function roleGone({ now: { cluster } }: Context, account: Account): string | undefined {
   if (!cluster.clusterRoles?.ok) return undefined;
@@ -167,13 +158,17 @@ export function hasNoRight(context: Context, account: Account, type?: ResourceTy
 /** What a controller needs to lead, and to report that. */
 const LEADING = /^(?:leases|configmaps|events|tokenreviews|subjectaccessreviews)(?:\/status)?$/;
 
-/** Returns the ClusterRoles without a ClusterRoleBinding that may change these parts of the type: by default the marks of its controller. */
+/** Returns the ClusterRoles that no binding which was read gives to anybody, and that may change these parts of the type: by default the marks of its controller. */
 export function unboundRoles(
-  { now: { cluster } }: Context,
+  { now: { cluster, places } }: Context,
   type: ResourceType,
   parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`],
 ): string[] {
-  const bound = itemsIn(cluster.clusterRoleBindings).map(({ role }) => role.name);
+  const lists = Object.values(places).map(({ roleBindings }) => roleBindings);
+  // A Role may have the name of the ClusterRole beside it.
+  const bound = [cluster.clusterRoleBindings, ...lists].flatMap((list) =>
+    itemsIn(list).flatMap(({ role: { kind, name } }) => (kind === 'ClusterRole' ? name : [])),
+  );
   const canChangePart = (rule: RuleFacts): boolean =>
     rule.apiGroups.includes(type.group) &&
     canChange(rule) &&

@@ -159,7 +159,7 @@ const ruleOf = (
 
 /** Everything there is; what of it is seen depends on what is asked for and what may be read. */
 function build(world: World): { all: Everything; object: ObjectFacts } {
-  const { owner, evidence, others } = world;
+  const { domain, owner, evidence, others } = world;
   const type = world.type === 'custom' ? WIDGETS : CONFIG_MAPS;
   const finalizer = finalizerOf(world);
   const group = groupOfOwner(world);
@@ -268,6 +268,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
       ruleOf([resource], [owner.verbs], groups, ['db']),
     ],
   }[owner.rule];
+  const ownGroup = domain === 'foreign' ? [ruleOf(['*'], watching, ['gadgets.org'])] : [];
   const isGone = owner.state === 'gone';
   const release = { 'meta.helm.sh/release-name': 'keeper', 'meta.helm.sh/release-namespace': OPS };
   const labels = { 'app.kubernetes.io/name': 'keeper' };
@@ -275,7 +276,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
   const containers = generic ? ['manager'] : [OWNER];
   const pod = isGone
     ? ''
-    : install(OPS, OWNER, owner, rules, {
+    : install(OPS, OWNER, owner, [...rules, ...ownGroup], {
         containers,
         watches: owner.watches === 'this' ? [DEMO] : undefined,
         ...(evidence.includes('helm') ? { annotations: release } : {}),
@@ -286,11 +287,7 @@ function build(world: World): { all: Everything; object: ObjectFacts } {
   // What shows who it is. Its manager is called as its program is, which may tell nothing.
   const manager = generic ? 'manager' : OWNER;
   const time = '2026-03-02T09:30:00Z';
-  const by = (name: string): FinalizerWriter => ({
-    finalizer,
-    manager: name,
-    time,
-  });
+  const by = (name: string): FinalizerWriter => ({ finalizer, manager: name, time });
   const writers = {
     owner: [by(manager)],
     generic: [by('manager')],

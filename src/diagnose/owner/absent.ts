@@ -59,7 +59,8 @@ export function missingOwner(
   const isEnding = isEndingNamespace(context, place);
   const who = account && (isHere ? account.name : accountText(account));
   const trace =
-    traceOf(held, owner) ?? 'no workload but general tools may change objects of its type';
+    traceOf(held, owner) ??
+    'at most general tools and controllers of other products may change objects of its type';
   const nobody = isHere
     ? `its controller most likely ran in this namespace, as ServiceAccount ${who}, and was deleted with it`
     : `no controller that removes it was found: ${trace}`;

@@ -17,7 +17,6 @@ import {
   type Rights,
   rightsOf,
   roleGone,
-  rolesLost,
   unboundRoles,
 } from '../rights.ts';
 import {
@@ -352,11 +351,13 @@ function isKnown({ known, candidates }: OwnerQuestion, candidate: Suspect) {
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
-function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) {
+function isMarked(question: OwnerQuestion, suspect: Suspect) {
+  const { actor, account, rights } = suspect;
   const { context, domain, held } = question;
-  const isMeant = domain.types.length > 0 && rights.change !== undefined && account !== undefined;
+  const isOfTypes = domain.types.length > 0 && domain.relation !== 'foreign';
+  const isMeant = isOfTypes && rights.change !== undefined && account !== undefined;
   if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return undefined;
-  if (actor && isPartner(question, actor)) return undefined;
+  if (isPartner(question, suspect)) return undefined;
   const all = domain.types.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
@@ -365,16 +366,16 @@ function isMarked(question: OwnerQuestion, { actor, account, rights }: Suspect) 
     : undefined;
 }
 
-/** Reports whether it is the controller of another company's type, by its name: Kueue has the marks on RayJobs as well, Flagger on VirtualServices. */
-function isPartner({ context, domain, held }: OwnerQuestion, { account, name }: Actor): boolean {
-  return (
-    !isNamedAfterType(held, name) &&
-    typesOf(context).some(
-      (type) =>
-        containsName(name, type.group.split('.')[0] ?? '') &&
-        !domain.types.some(({ group }) => isOfOneCompany(group, type.group)) &&
-        rightsOf(context, account, type, []).isMarked,
-    )
+/** Reports whether it is the controller of another company's type, by its name: Kueue starts RayJobs, and an operator of Environments may be cluster-admin. */
+export function isPartner({ context, domain, held }: OwnerQuestion, { actor, rights }: Suspect) {
+  const own = domain.types.length > 0 ? domain.types : [held.type];
+  if (!actor || own.some((type) => isNamedAfterType({ ...held, type }, actor.name))) return false;
+  const names = [actor.name, ...actor.programs].map(productOf);
+  return typesOf(context).some(
+    (type) =>
+      (names.includes(type.kind.toLowerCase()) || names.includes(type.group.replace(/\..*/, ''))) &&
+      !own.some(({ group }) => isOfOneCompany(group, type.group)) &&
+      (rights.change === 'everything' || rightsOf(context, actor.account, type, []).isMarked),
   );
 }
 
@@ -429,7 +430,9 @@ function lostRight(context: Context, held: Held) {
     if (refused.includes(`system:serviceaccount:${account.namespace}:${account.name}`))
       return onType('the status of the object says so');
     if (rights.isHalfMarked) return onType('a part of those of a controller is left');
-    const role = rolesLost(context, account, unbound).find((one) => isRoleOf(one, actor));
+    // A copy of an operator for another namespace has its role by a RoleBinding there, which may not have been read.
+    const isHomeRead = context.now.places[account.namespace ?? '']?.roleBindings?.ok === true;
+    const role = unbound.find((one) => isHomeRead && isRoleOf(one, actor));
     if (role !== undefined) return { ...onType(`ClusterRole ${role} is bound to nobody`), role };
     // Of that role nobody knows the type: names have to tell, and who works for another one has not lost this right.
     const gone = rights.worksElsewhere ? undefined : roleGone(context, account);
@@ -455,11 +458,13 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   });
 }
 
+function productOf(name: string): string {
+  return name.replace(/(?:-(?:controller|manager|operator))+$/, '');
+}
+
 /** Recognizes `widget-operator-manager-role` and `acme:widget-operator:system` of `widget-operator`, but not of an application `widget-frontend`. */
 function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
   const stem = role.replace(/(?:-cluster)?-?role$/i, '');
-  const productOf = (one: string): string =>
-    one.replace(/(?:-(?:controller|manager|operator))+$/, '');
   return [name, `${namespace}-${name}`, account.name].some(
     (own) =>
       identifiesProgram(own) &&
@@ -553,15 +558,31 @@ const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
     .flatMap((name) => workloadsOfProgram(actors, name).map((actor) => ({ actor, name })));
 });
 
-/** Finds workloads that may change the objects by a rule that names the type, or could and are gone. Built-in types many may change. */
-function isPermitted({ context, held, domain }: OwnerQuestion, { actor, rights }: Suspect) {
-  const { type } = held;
-  const isCommon = type.namespaced && isBuiltIn(type.group) && domain.relation !== 'other';
-  if (actor === undefined || isCommon) return undefined;
+/** Reports whether a right to change the type ties a program to the finalizer: many may change built-in types, and of another group's finalizer only programs with a right on that group know. */
+export function isTiedByRight(question: OwnerQuestion, { account, rights }: Suspect): boolean {
+  const { context, domain, held } = question;
+  const others = domain.types.filter((one) => one !== held.type);
+  return others.length === 0
+    ? !(held.type.namespaced && isBuiltIn(held.type.group))
+    : rights.isLocal ||
+        others.some((one) => rightsOf(context, account ?? NOBODY, one, []).reachesGroup);
+}
+
+/** Finds workloads that may change the objects by a rule that names the type, or could and are gone. */
+function isPermitted(question: OwnerQuestion, suspect: Suspect) {
+  const { context, held } = question;
+  const { actor, rights } = suspect;
+  if (actor === undefined) return undefined;
   const isMeant = actor.isGone || !isGeneralTool(actor);
-  const by = isMeant ? departedGrant(context, actor.account, type, true) : undefined;
-  if (by !== undefined) return `RoleBinding ${by}, deleted with this namespace`;
-  return rights.change === 'named' ? rights.because.slice(0, 3).join('; ') : undefined;
+  const by = isMeant ? departedGrant(context, actor.account, held.type, true) : undefined;
+  const isIt =
+    (by !== undefined || rights.change === 'named') &&
+    isTiedByRight(question, suspect) &&
+    !isPartner(question, suspect);
+  if (!isIt) return undefined;
+  return by
+    ? `RoleBinding ${by}, deleted with this namespace`
+    : rights.because.slice(0, 3).join('; ');
 }
 
 /** A Role of this namespace, which was deleted with it, may have given its right to who is told to work here. */

@@ -170,7 +170,9 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   if (groups.some((group) => isDomainOf(all, group, domain)))
     return { relation: 'own', groups, types: own };
   const isNone = isOfNoDomain(held);
-  return { relation: isNone ? 'none' : 'foreign', groups, types: isNone ? own : [] };
+  // The types of a company, of which any program may have set it.
+  const below = all.filter(({ group }) => domain.includes('.') && group.endsWith(`.${domain}`));
+  return { relation: isNone ? 'none' : 'foreign', groups, types: isNone ? own : below };
 }
 
 /** Labels that any project puts in front of its own name. */

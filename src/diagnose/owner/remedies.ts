@@ -25,6 +25,7 @@ import { type ContentError, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';
 import {
+  finalizerDomain,
   type Held,
   isOftenProviderManaged,
   isProviderManaged,
@@ -109,7 +110,8 @@ export function installRemedy(context: Context, held: Held, workload?: string, w
   const known = knownFinalizer(held);
   const writer = specificFieldManager(held);
   const called = (known && productName(known)) || workload || (writer && `"${writer}"`);
-  const what = called || `the controller of ${isBuiltIn(type.group) ? finalizer : type.kind}`;
+  const isOwn = finalizerDomain(context, held).types.includes(type);
+  const what = called || `the controller of ${isOwn ? type.kind : finalizer}`;
   const way =
     where === undefined
       ? `Find ${what}, here or outside of the cluster, and make sure that it runs`

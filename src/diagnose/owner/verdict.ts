@@ -11,6 +11,8 @@ import {
   isDecided,
   isKnownForAnother,
   isMoreThanAble,
+  isPartner,
+  isTiedByRight,
   type OwnerQuestion,
   questionAbout,
   type Suspect,
@@ -86,13 +88,13 @@ const SHARE = /(?:class|shard|instance-?id|controller[-_]id)[\w-]*=/i;
 
 /** The four answers: who leads by the clues; several; nobody, so that it is missing; not known. */
 function judge(question: OwnerQuestion): Ownership {
-  const { context, domain, held, known } = question;
+  const { context, held, known } = question;
   const all = suspectsFor(question);
   const the: Case = {
     ...question,
     tied: all.filter(({ against }) => against === undefined),
     excluded: all.filter(({ against }) => against !== undefined),
-    able: question.candidates.filter((one) => isAble(held, one)),
+    able: question.candidates.filter((one) => isAble(question, one)),
   };
   // One whose arguments leave the object out stands back behind all others, also behind who acts from outside; without a clue
   // that decides, behind all that may act. What was installed with it, as a dashboard, is restricted as well.
@@ -125,7 +127,9 @@ function judge(question: OwnerQuestion): Ownership {
     const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const further = the.able.filter(({ actor }) => all.every((one) => one.actor !== actor));
+  const further = the.able.filter(
+    (able) => all.every(({ actor }) => actor !== able.actor) && !isPartner(question, able),
+  );
   const others = othersAlive(the, best, further);
   // Beside an account or a program that is gone, a permission alone makes nobody the controller; and beside a program of a
   // known product, only another part of that.
@@ -137,9 +141,7 @@ function judge(question: OwnerQuestion): Ownership {
       : !isKnownForAnother(question, one) &&
         (best === undefined ||
           isMoreThanAble(one) ||
-          (one.rights.isMarked &&
-            domain.relation === 'foreign' &&
-            isOfOneCompany(domainOf(held.finalizer), held.type.group))),
+          (one.rights.isMarked && isOfOneCompany(domainOf(held.finalizer), held.type.group))),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(question, best);
   const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
@@ -172,7 +174,10 @@ function rankOf(one: Suspect): number {
 function leading(the: Case): Suspect | undefined {
   const { tied, able, excluded, writer } = the;
   const decided = tied.filter(isDecided);
-  const pool = decided[0] ? decided : tied.filter((one) => !isKnownForAnother(the, one));
+  // Beside a workload, an account is left of an earlier installation.
+  const workloads = decided.filter(({ actor }) => actor !== undefined);
+  const others = tied.filter((one) => !isKnownForAnother(the, one));
+  const pool = [workloads, decided, others].find(([first]) => first !== undefined) ?? [];
   const ranks = pool.map(rankOf);
   const [best, ...more] = pool.filter((_, at) => ranks[at] === Math.max(...ranks));
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
@@ -230,10 +235,13 @@ function isStatusOfAnother({ actors, domain, held }: OwnerQuestion, best: Suspec
   });
 }
 
-/** Reports whether a permission alone makes it one that may act: many may change built-in types, and general tools everything. */
-function isAble({ type }: Held, { actor, rights: { change } }: Suspect): boolean {
-  if (change === undefined || actor === undefined || actor.isGone) return false;
-  return change === 'named' ? !isBuiltIn(type.group) : !isGeneralTool(actor);
+/** Reports whether a permission alone makes it one that may act. General tools may change everything. */
+function isAble(question: OwnerQuestion, one: Suspect): boolean {
+  const { actor, rights } = one;
+  if (actor === undefined || actor.isGone) return false;
+  return rights.change === 'named'
+    ? isTiedByRight(question, one)
+    : rights.change !== undefined && !isGeneralTool(actor);
 }
 
 /** Begins the sentences about those that no workload in the cluster shows. */
@@ -257,7 +265,10 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   // Of a known product, or where something is left of who is gone, a role is left of it as well.
   const isTraced = isProduct || best !== undefined;
   const unbound = isTraced ? [] : domain.types.flatMap((type) => unboundRoles(context, type));
-  const ruledOut = excluded.filter(workloadExists);
+  // One that is told to work on other namespaces, and has its right there, works on none of these objects.
+  const ruledOut = excluded.filter(
+    (one) => workloadExists(one) && (!one.restriction || one.rights.change),
+  );
   return [
     ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
     ...(isInside(context, home)
