@@ -15,7 +15,7 @@ import { PROTECTION } from '../diagnose/waits.ts';
 import { groupOf, isBuiltIn, typeName } from '../model/facts/metadata.ts';
 import { itemsIn } from '../model/read.ts';
 import type { OrderEntry } from '../model/result.ts';
-import type { ObjectFacts, ResourceType, Snapshot } from '../model/snapshot.ts';
+import type { ObjectFacts, OwnerReference, ResourceType, Snapshot } from '../model/snapshot.ts';
 import { predict } from './predict.ts';
 
 /** Objects of one type that have to be deleted before the namespace. */
@@ -178,8 +178,7 @@ function inDeletionOrder(
   steps: readonly Reason[],
   known: readonly ObjectFacts[],
 ): Omit<OrderStep, 'isByHand'>[] {
-  type Typed = Pick<ObjectFacts, 'apiVersion' | 'kind'>;
-  const isOf = ({ group, kind }: ResourceType, one: Typed): boolean =>
+  const isOf = ({ group, kind }: ResourceType, one: ObjectFacts | OwnerReference): boolean =>
     kind === one.kind && group === groupOf(one.apiVersion);
   const owns = (type: ResourceType, other: ResourceType): boolean =>
     known.some((one) => isOf(other, one) && one.ownerReferences.some((by) => isOf(type, by)));

@@ -4,10 +4,7 @@ import { type Diagnosis, type Finding, findingsOf } from '../model/finding.ts';
 import { outcomeOf } from '../model/outcome.ts';
 
 /** Returns the outcome of a forecast; of a terminating namespace, the outcome of its deletion. */
-export function forecastOf(
-  diagnosis: Diagnosis,
-  isTerminating = false,
-): 'clear' | 'would-hang' | 'inconclusive' {
+export function forecastOf(diagnosis: Diagnosis, isTerminating = false) {
   if (isTerminating) {
     const now = outcomeOf(diagnosis);
     return now === 'stuck' ? 'would-hang' : now === 'progressing' ? 'clear' : now;
@@ -25,8 +22,6 @@ function isOpenQuestion({ code, certainty, scope, finalizer = '', subject }: Fin
   if (kind === 'CustomResourceDefinition') return false;
   const { workload = [], owner = '' } =
     lookUpFinalizer(finalizer, { kind, group: groupOf(apiVersion) }) ?? {};
-  const isInstalled = workload.some(
-    ({ name }) => !/^(?:kube|cloud)-controller-manager$/.test(name),
-  );
+  const isInstalled = workload.some((one) => !/^(?:kube|cloud)-controller-manager$/.test(one.name));
   return kind === 'Namespace' || !isInstalled || /\bmanaged\b/.test(owner);
 }

@@ -23,9 +23,8 @@ import type { ContentCount, ObjectFacts, PodFacts, Snapshot } from '../model/sna
 
 /**
  * Predicts what a deletion of the namespace would leave, by how kube-controller-manager works: objects with finalizers
- * terminate, objects without are deleted, and pods end if their kubelet runs. Owners of finalizers are found in the
- * present state; the rules know that everything inside is deleted with the namespace (`Snapshot.forecast`). A
- * namespace that is already terminating does not change. `onlyPods`: only the deletion of pods was requested yet.
+ * terminate, objects without are deleted, and pods end if their kubelet runs. Owners are found in the present state; the rules
+ * know what goes with the namespace. One that is terminating does not change. `onlyPods`: only pods were to be deleted yet.
  */
 export function predict(now: Snapshot, onlyPods = false): Snapshot {
   if (now.forecast === undefined || now.namespace.deletionTimestamp !== undefined) return now;
@@ -34,13 +33,11 @@ export function predict(now: Snapshot, onlyPods = false): Snapshot {
   // Without kube-controller-manager nothing would be deleted.
   if (controllerManager(contextOf(now)).state === 'stale') return asked;
   const context = contextOf(asked);
+  // A grace period will end, and a running kubelet will have confirmed that the containers ended.
+  const ended = { deletionGracePeriodSeconds: 0 };
   const pods = itemsIn(now.pods)
     .filter((pod) => cannotEnd(context, pod))
-    // Its grace period will end, and a running kubelet will have confirmed that its containers ended.
-    .map((pod) => {
-      const ended = isNodeLost(now, pod) ? {} : { deletionGracePeriodSeconds: 0 };
-      return terminated(pod, now.takenAt, ended);
-    });
+    .map((pod) => terminated(pod, now.takenAt, isNodeLost(now, pod) ? {} : ended));
   const content = now.content.map(({ type, read: count }) => ({
     type,
     read: onlyPods && typeName(type) !== 'pods' ? count : afterDeletion(count, now.takenAt),
@@ -86,8 +83,7 @@ export function foresee(now: Snapshot, isPodsFirst: boolean): Diagnosis {
   const all = diagnose(predict(now));
   // A grace period ends, and then the rest is deleted.
   const holdsPods = findingsOf(all, all.blockers).some(
-    ({ code, subject }) =>
-      code === 'pod-node-unavailable' || (subject.kind === 'Pod' && code !== 'pod-grace-period'),
+    ({ code, subject: { kind } }) => /^(?:Pod|Node)$/.test(kind) && code !== 'pod-grace-period',
   );
   return isPodsFirst && holdsPods ? diagnose(predict(now, true)) : all;
 }
