@@ -150,7 +150,7 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   }
   if (line.includes(uid)) return true;
   // As kube-rs writes it.
-  if (namespace !== '' && hasWord(line, `${name}.${namespace}`)) return true;
+  if (hasWord(line, `${name}.${namespace}`)) return true;
   const kindBefore = (text: string): string | undefined =>
     kindNamed(context, /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(text)?.[1] ?? '');
   return textsToSearch(context, record).some((text) => {
