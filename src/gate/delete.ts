@@ -5,6 +5,7 @@ import { ADMISSION, valueIn } from '../model/read.ts';
 import { inParallel } from '../observe/collections.ts';
 import { readNamespace } from '../observe/namespaces.ts';
 import { readBaselines } from '../observe/observe.ts';
+import { ADMISSION_MS } from '../observe/trials.ts';
 import { deleteInOrder } from './order.ts';
 import type { Existing, Run, Target } from './run.ts';
 
@@ -23,7 +24,6 @@ export async function deleteAll(targets: readonly Target[], run: Run): Promise<T
   const baselines = await readBaselines(names, run);
   const known = asked.map((target) => ({ ...target, baseline: baselines.get(target.name) }));
   const ready = inputs.delete === 'ordered' ? await deleteContent(known, run) : known;
-  // If one deletion is refused, the others continue.
   const requested = await inParallel(ready, async (target) => {
     if (!isDeletable(target) || run.signal.aborted) return target;
     const result = await requestDeletion(target, run);
@@ -62,7 +62,8 @@ async function requestDeletion(target: Existing, run: Run, dryRun = false): Prom
     'nothing inside was deleted, because the dry run of its own deletion was not accepted: ';
   for (let attempt = 1; ; attempt++) {
     if (!dryRun) log.line(`${name}: asking for its deletion (UID ${first.uid})`);
-    const sent = await api.send(request, { signal });
+    const isEarly = clock.now() + ADMISSION_MS < startedAt + inputs.timeoutMs;
+    const sent = await api.send(request, { signal, ...(isEarly && { timeoutMs: ADMISSION_MS }) });
     const now = await readNamespace(name, run);
     if (signal.aborted) return target;
     const isLast = attempt === MAX_TRIES || clock.now() >= startedAt + inputs.timeoutMs;

@@ -7,7 +7,7 @@ import type { Trial, Wanted } from '../model/snapshot.ts';
 import type { Reading } from './collections.ts';
 
 /** The API server waits up to 30 s for a webhook (ValidatingWebhook.timeoutSeconds). */
-const ADMISSION_MS = 35_000;
+export const ADMISSION_MS = 35_000;
 
 /** Answers to a dry run that do not hold for the owner's request: of RBAC, about dry runs, and a failed `test` of the patch. */
 const NOT_ABOUT_THE_OWNER =

@@ -137,6 +137,12 @@ describe('delete', () => {
     const { clock, cluster, runOne } = stage();
     cluster.namespace(DEMO, { active: true });
     cluster.answers.set(`DELETE ${PATH}`, readFailed(BROKEN));
+    const send = cluster.send.bind(cluster);
+    cluster.send = (request, options) => {
+      // The API server waits up to 30 s for a webhook.
+      expect(options?.timeoutMs).toBeGreaterThan(30_000);
+      return send(request, options);
+    };
     clock.at(1_000, () => cluster.answers.delete(`DELETE ${PATH}`));
     clock.at(30_000, () => cluster.remove(DEMO));
     expect((await runOne(DELETE)).outcome).toBe('deleted');
