@@ -139,7 +139,6 @@ describe('delete', () => {
     cluster.answers.set(`DELETE ${PATH}`, readFailed(BROKEN));
     const send = cluster.send.bind(cluster);
     cluster.send = (request, options) => {
-      // The API server waits up to 30 s for a webhook.
       expect(options?.timeoutMs).toBeGreaterThan(30_000);
       return send(request, options);
     };

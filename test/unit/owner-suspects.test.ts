@@ -188,18 +188,10 @@ const ROWS: Record<string, Row> = {
     ...{ in: 'S3', change: besideGreen('--widget-class=green'), is: 'owner-unknown' },
     says: BOTH,
   },
-  'two installations with the same arguments': {
-    ...{ in: 'S3', change: all(besideGreen('--widget-class=blue'), blue) },
-    ...{ is: 'owner-scaled-to-zero', says: /^widget-operator / },
-  },
   'two installations of which one reconciles another namespace': {
     ...{ in: 'S3', is: 'owner-scaled-to-zero' },
     change: beside({ name: 'widget-operator-green', watches: ['b'], selectors: ['--shard=1'] }),
     says: /ruled out Deployment \S+widget-operator-green: it watches only other namespaces: /,
-  },
-  'another installation for namespaces with a label': {
-    ...{ in: 'S3', change: besideGreen('--namespace-selector=team=a') },
-    is: 'owner-scaled-to-zero',
   },
   'another installation that may watch this namespace': {
     ...{ in: 'S3', change: besideGreen('--namespace-selector=kubernetes.io/metadata.name!=b') },
@@ -606,6 +598,11 @@ const ROWS: Record<string, Row> = {
         name: 'memcached-operator',
       }),
     },
+  'an admission controller, where the group of the type begins with that word': {
+    ...{ in: GONE, is: 'owner-missing' },
+    spelled: (text) => text.replaceAll('cache.acme.dev', 'controller.acme.dev'),
+    change: feed({ name: 'kyverno' }, [], { name: 'kyverno-admission-controller' }),
+  },
   'the controller of another product, below the domain of the company that the finalizer has': {
     in: 'S3',
     change: without('shop', [

@@ -122,7 +122,7 @@ export function isOfControllerManager(held: Held): boolean {
 
 /** Recognizes `widget-operator`, of Widgets. Many programs are named after built-in types. */
 export function isNamedAfterType({ type: { kind, group } }: Held, name: string): boolean {
-  const words = [kind.toLowerCase(), ...group.split('.').slice(0, 1)];
+  const words = [kind.toLowerCase(), ...withoutCommonLabels(group).split('.').slice(0, 1)];
   const lower = name.toLowerCase().replaceAll('-', '');
   return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
 }
