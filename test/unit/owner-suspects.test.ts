@@ -207,11 +207,6 @@ const ROWS: Record<string, Row> = {
     is: 'owner-unknown',
     says: /widget-operator-controller-manager \(scaled to zero\)/,
   },
-  'a finalizer of the company on a Secret, where its one operator is gone': {
-    in: GONE,
-    spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"acme.dev/protect"'),
-    ...{ change: turnedInto('v1', typeOf('', 'secrets', 'Secret')), is: 'owner-unknown' },
-  },
   'a finalizer of the company on a ConfigMap, where the role of its operator is gone': {
     ...{ in: GONE, is: 'owner-failing team-b/db-memcached-operator' },
     change: all(
@@ -478,6 +473,15 @@ const ROWS: Record<string, Row> = {
     change: ({ discovery }) =>
       discovery.ok && discovery.value.types.push(typeOf('audit.acme.dev', 'audits', 'Audit')),
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"audit.acme.dev/hold"'),
+  },
+  "a program of the finalizer's company without types of its own": {
+    ...{ in: GONE, is: 'owner-unknown', says: /only candidate here is Deployment team-b.feed/ },
+    change: all(
+      ({ discovery }) =>
+        discovery.ok && discovery.value.types.push(typeOf('audit.corp.io', 'audits', 'Audit')),
+      feed(MANAGER, [rule(CACHE, ['memcacheds'], '*')]),
+    ),
+    spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"corp.io/hold"'),
   },
   'the operator of the domain of the finalizer, beside the one that writes the status': {
     ...{ in: 'everyday-client-go-silent', is: 'owner-running team-b/audit-operator' },

@@ -561,11 +561,13 @@ const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
 /** Reports whether a right to change the type ties a program to the finalizer: many may change built-in types, and of another group's finalizer only programs with a right on that group know. */
 export function isTiedByRight(question: OwnerQuestion, { account, rights }: Suspect): boolean {
   const { context, domain, held } = question;
+  const { group, namespaced } = held.type;
   const others = domain.types.filter((one) => one !== held.type);
-  return others.length === 0
-    ? !(held.type.namespaced && isBuiltIn(held.type.group))
-    : rights.isLocal ||
-        others.some((one) => rightsOf(context, account ?? NOBODY, one, []).reachesGroup);
+  if (others.length === 0) return !(namespaced && isBuiltIn(group));
+  // Not every program of a company has types of its own.
+  const mayBeOfCompany = domain.relation === 'foreign' && !isBuiltIn(group) && !rights.isMarked;
+  const own = others.map((type) => rightsOf(context, account ?? NOBODY, type, []));
+  return mayBeOfCompany || rights.isLocal || own.some(({ reachesGroup }) => reachesGroup);
 }
 
 /** Finds workloads that may change the objects by a rule that names the type, or could and are gone. */
