@@ -35,14 +35,14 @@ const actor = (name: string, pod: string, kind = 'Deployment'): Actor =>
 
 test.each<[string, boolean, string, string?]>([
   ['keda-operator', true, 'keda-operator'],
-  ['KedaOperator', true, 'keda-operator'],
+  ['rook', true, 'rook-ceph-operator'],
   ['cert-manager-challenges', true, 'cert-manager'],
   ['crossplane-helm-provider', true, 'provider-helm'],
   ['cnrm-controller-manager', false, 'cnrm-controller-manager-preview'],
   ['cert-manager-controller', false, 'cert-controller-manager'],
-  // Of one product, but another program.
+  ['postgres-operator', false, 'postgres-operator-ui'],
   ['keda', false, 'keda-operator-metrics-apiserver'],
-  ['keda-operator', false, 'keda-operator-metrics-apiserver'],
+  ['percona-xtradb-cluster-operator', false, 'rabbitmq', 'cluster-operator'],
   ['dns-zone-controller', true, 'zones', 'dns-zone-controller'],
   ['', false, 'keda-operator'],
 ])(

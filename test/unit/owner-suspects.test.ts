@@ -85,9 +85,6 @@ const feed =
     now.places['team-b'] = { roleBindings: readOk([]) };
   };
 const ADMIN = all(feed(KOPF, OTHERS, { name: 'admin' }), bindAdmin);
-const rightless: Change = (now) => {
-  now.places['team-b'] = { roles: readOk([]), roleBindings: readOk([]) };
-};
 const watching = (place: string) => ({ name: 'feed', args: [`--namespace=${place}`] });
 const ofRelease: Change = (now) => {
   named(listed(now, 'deployments'), 'feed').labels = listed(now, 'definitions')[0]?.labels ?? {};
@@ -305,6 +302,13 @@ const ROWS: Record<string, Row> = {
     ...{ in: GONE, is: 'owner-unknown' },
     change: feed(MANAGER, undefined, { name: 'memcached-operator', bound: [] }),
   },
+  'another product with the name of the writer': {
+    ...{ in: GONE, spelled: writtenBy('db-operator'), is: 'owner-missing' },
+    change: feed({ name: 'db-operator' }, OTHERS, { name: 'db-operator' }),
+  },
+  'a writer with the name that Go gives to a program without one': {
+    ...{ in: `${KUBEBUILDER}-silent`, spelled: writtenBy('cmd'), is: 'owner-running likely' },
+  },
   'another product with the name of the writer, and a binding without a role': {
     ...{ in: GONE, spelled: writtenBy('db-operator'), is: 'owner-unknown' },
     change: feed({ name: 'db-operator' }, OTHERS, { name: 'db-operator', bound: ['db', 'gone'] }),
@@ -362,10 +366,6 @@ const ROWS: Record<string, Row> = {
   'who reads the type and is called an operator, where nobody else may change it': {
     ...{ in: GONE, is: 'owner-failing team-b/feed-operator' },
     change: feed(MANAGER, READER, { name: 'feed-operator' }),
-  },
-  'an application called manager that has no right to anything': {
-    ...{ in: GONE, change: all(feed(MANAGER, undefined, { bound: [] }), rightless) },
-    is: 'owner-missing',
   },
   'a Lease that the framework of the finalizer wrote, held by a pod of an unnamed program': {
     ...{ in: 'everyday-helm-operator-refused', is: 'owner-failing' },

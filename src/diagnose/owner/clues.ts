@@ -194,7 +194,9 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
 /** Returns all candidates that something ties to the finalizer, with their clues and what contradicts them, best first. */
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
   const found = question.candidates.flatMap((candidate): Suspect[] => {
+    const isOther = isOfAnother(question, candidate);
     const clues = CLUES.flatMap(({ finds, ...clue }): Clue[] => {
+      if (isOther && ['writer', 'namesake'].includes(clue.kind)) return [];
       const detail = finds(question, candidate);
       if (detail === undefined) return [];
       return [{ ...clue, text: detail === '' ? clue.text : `${clue.text}: ${detail}` }];
@@ -202,6 +204,13 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
     return clues.length === 0 ? [] : [contradicted(question, { ...candidate, clues })];
   });
   return [...found, ...absentProgram(question, found)].toSorted(compareSuspects);
+}
+
+/** Reports whether it works for another product: many programs have a name alike, as `postgres-operator`. */
+function isOfAnother({ context, domain, held }: OwnerQuestion, suspect: Suspect): boolean {
+  const { account, lost, rights } = suspect;
+  const isAtWork = rights.worksElsewhere && !rights.reachesGroup && !lost;
+  return isAtWork && !(account && roleGone(context, account)) && domain.types.includes(held.type);
 }
 
 /** Why a suspect is none that has no right to change the object. */
@@ -495,8 +504,7 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const { candidates, context, domain, held, known, writer } = question;
   const { actor, lost, rights } = candidate;
-  if (actor === undefined) return undefined;
-  const isHook = WEBHOOK.test(actor.name);
+  if (actor === undefined || WEBHOOK.test(actor.name)) return undefined;
   const isTied = (): boolean =>
     rights.change === 'named' ||
     lost !== undefined ||
@@ -519,18 +527,15 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     (domain.relation === 'foreign' && !hasCommonLabel(domainOf(held.finalizer), held.type.group));
   const runsIt =
     !isForeign &&
-    !isHook &&
     !isGeneralTool(actor) &&
     isFrameworkName(writer) &&
     runsAs(context, actor, writer) &&
     (FRAMEWORKS.test(writer)
       ? isTied() || isLeft()
       : isTied() && !rights.worksElsewhere && writesStatus(held, writer));
-  const by = isHook ? undefined : alikeIn(question).find((one) => one.actor === actor);
+  const by = alikeIn(question).find((one) => one.actor === actor);
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
-  // Many programs have a name of the catalogue's, as all providers of Crossplane: that for another product is none.
-  const isSibling = rights.worksElsewhere && !rights.reachesGroup;
-  if (known && !isSibling && isWorkloadOf(known, actor.name)) return known.owner;
+  if (known && isWorkloadOf(known, actor.name)) return known.owner;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
   const isAlone = !known?.workload[0] && candidates.every((one) => !one.rights.isMarked);

@@ -8,9 +8,9 @@ import { remember } from '../context.ts';
 /** Commands of frameworks, which run the controllers of anybody. */
 export const FRAMEWORKS = /^(?:kopf|helm-operator|ansible-operator)$/;
 
-/** Names that frameworks give to every controller. */
+/** Names that frameworks give to every controller, and Go to a program without one: `./cmd`, `grafana-operator/v5`. */
 const FRAMEWORK_NAMES =
-  /^(?:manager|controller|controller-manager|operator|agent|kopf|main|app|server|provider)$/i;
+  /^(?:manager|controller|controller-manager|operator|agent|kopf|main|cmd|v\d+|app|server|provider)$/i;
 
 /** Field managers of tools for people, of client libraries and of Kubernetes itself. */
 const GENERIC_FIELD_MANAGERS =
@@ -104,7 +104,7 @@ export function hasProgramName(actor: Actor, name: string): boolean {
 /**
  * Returns the workloads that run the program of this name. If none has it, returns those of which a name of several words
  * begins or ends it, in any order (`cert-manager` writes as `cert-manager-challenges`, `provider-helm` as
- * `crossplane-helm-provider`). Gardener's `cert-controller-manager` is another one.
+ * `crossplane-helm-provider`; `cluster-operator` is anybody's), and operators whose name it begins (`rook-ceph-operator`).
  */
 export function workloadsOfProgram(actors: readonly Actor[], name: string): Actor[] {
   const named = actors.filter((actor) => hasProgramName(actor, name));
@@ -117,7 +117,9 @@ export function workloadsOfProgram(actors: readonly Actor[], name: string): Acto
       const words = wordsOf(own);
       const { length } = words;
       const ends = [all.slice(0, length), all.slice(-length)].map(key);
-      return length > 1 && length < all.length && ends.includes(key(words));
+      return length < all.length
+        ? length > 1 && ends.includes(key(words)) && !/^(?:\W?(?:cluster|operator))+$/.test(own)
+        : own.startsWith(`${name}-`) && /-(?:controller|manager|operator)$/.test(own);
     }),
   );
 }
