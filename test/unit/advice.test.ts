@@ -338,6 +338,7 @@ test.each([
   ['failed to drop: pq: database "shop" does not exist', /nothing is leaked/],
   ['failed to delete record: API key does not exist', /may be leaked/],
   ['failed to connect: pq: role "admin" does not exist', /may be leaked/],
+  ['connection refused: the proxy answers 404', /may be leaked/],
 ])('what removing the finalizer leaks after %j', (message, risk) => {
   const { before, now } = readRecordedLook('put-back');
   failedAt(now, now.takenAt, message);

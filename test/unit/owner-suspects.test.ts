@@ -360,9 +360,6 @@ const ROWS: Record<string, Row> = {
   'another program of kopf that works with Secrets, and a role that waits for an account': {
     ...{ in: KOPF_GONE, change: copier('secrets', true), is: 'owner-unknown' },
   },
-  'a program of kopf that has no right to anything': {
-    ...{ in: KOPF_GONE, change: copier('leases', false), is: 'owner-failing tools/copier' },
-  },
   'who reads the type and is called an operator, where nobody else may change it': {
     ...{ in: GONE, is: 'owner-failing team-b/feed-operator' },
     change: feed(MANAGER, READER, { name: 'feed-operator' }),

@@ -148,9 +148,9 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
   if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields)) {
     return false;
   }
-  if (line.includes(uid)) return true;
+  if (uid !== '' && line.includes(uid)) return true;
   // As kube-rs writes it.
-  if (hasWord(line, `${name}.${namespace}`)) return true;
+  if (namespace !== '' && hasWord(line, `${name}.${namespace}`)) return true;
   const kindBefore = (text: string): string | undefined =>
     kindNamed(context, /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(text)?.[1] ?? '');
   return textsToSearch(context, record).some((text) => {

@@ -46,7 +46,7 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
     (detailOf(context, object)?.references ?? []).map((reference) => ({ object, ...reference })),
   );
   return named.flatMap(({ object, field, group, isAddress, isMade, kind, name, ...given }) => {
-    if (!field.startsWith('spec.') || !(isAddress || canName(field))) return [];
+    if (!field.startsWith('spec.') || isMade || !(isAddress || canName(field))) return [];
     const type = typeNamed(context, groupOf(object.apiVersion), kind, group);
     if (!type || (isBuiltIn(type.group) && !INPUT_KINDS.includes(kind) && !isAddress)) return [];
     const here = object.namespace || (forecast && own.name);

@@ -157,7 +157,7 @@ function usersOf(context: Context, held: Held): string[] {
   const pods = new Set(itemsIn(context.now.forecast?.present.pods).map(({ uid }) => uid));
   return held.objects
     .flatMap((object) => detailOf(context, object)?.references ?? [])
-    .filter(({ field, uid = '' }) => field.startsWith('status.') && !pods.has(uid))
+    .filter(({ field, uid = '' }) => field.startsWith('status.') && uid !== '' && !pods.has(uid))
     .map(({ kind, name }) => `${kind} ${name}`);
 }
 

@@ -4,7 +4,6 @@ import type { Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { type ObjectFacts, type ResourceType, trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { guardsOf, realRequest } from '../admission/guards.ts';
 import { refusesOtherChange } from '../admission/refusals.ts';
 import {
   fixRemedy,
@@ -47,7 +46,10 @@ const RESTARTED = ['Deployment', 'StatefulSet', 'DaemonSet'];
 export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   const { kind, namespace, name, pods } = actor;
   // A container that was never started (no image, no node) has no log.
-  const started = pods.find(({ phase }) => phase === 'Running');
+  const started = pods.find(
+    ({ phase, containers = [] }) =>
+      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
+  );
   const hasLogs = LOGGED.includes(kind);
   if (started === undefined && !(hasLogs && actor.ready > 0)) return [];
   const isUnasked = now.logs === undefined && now.forecast === undefined;
@@ -71,12 +73,11 @@ export function restartCommands(context: Context, actor: Actor): string[] {
   return [kubectl('rollout', 'restart', ...objectArgs(actor))];
 }
 
-/** Returns the dry run that shows what refuses the removal, if a guard is asked: no Event and no status reports it. */
+/** Returns the dry run that shows what refuses the removal, which no Event and no status reports. */
 export function attemptRemedies(context: Context, { finalizer, objects, type }: Held): Remedy[] {
   const [object] = objects;
   if (!object || context.now.trials[trialKey(object.uid, finalizer)]?.answer === 'accepted')
     return [];
-  if (guardsOf(context, realRequest(context, 'UPDATE', type, object)).length === 0) return [];
   const text = `Try to remove ${finalizer} from ${object.kind} ${object.name} as a dry run: a refusal says what stops the controller`;
   const target = objectArgs(object, typeName(type));
   const command = patchCommand(target, removalPatch(object, [finalizer]));
@@ -200,8 +201,10 @@ export function orderRemedies(context: Context, held: Held, before: string): Rem
     return preventionRemedies(context, `delete what uses ${kind} ${name} ${end}`);
   }
   // What an object of another type has made goes with it, and is made again before.
-  const maker = held.objects[0]?.ownerReferences.find((by) => by.controller);
-  const made = maker && servedType(context, maker);
+  const [maker, ...rest] = held.objects.map((one) =>
+    one.ownerReferences.find((by) => by.controller),
+  );
+  const made = maker && rest.every(Boolean) ? servedType(context, maker) : undefined;
   const of = made?.namespaced && !isBuiltIn(made.group) ? made : type;
   // The other objects of a built-in type, such as Secrets, may be what this clean-up needs.
   const { names, text } = namesOf(held);
@@ -319,8 +322,8 @@ const ON_THE_WAY =
   /\b(?:log ?in|auth(?:enticat\w+|ori[sz]\w+)?|credentials?|tokens?|no handler|routes?)\b/i;
 
 /** Reports whether an error says that what its controller would delete does not exist. */
-export function isGoneOutside({ text }: ContentError): boolean {
-  return GONE_OUTSIDE.test(text) && !ON_THE_WAY.test(text);
+export function isGoneOutside({ kind, text }: ContentError): boolean {
+  return kind === 'other' && GONE_OUTSIDE.test(text) && !ON_THE_WAY.test(text);
 }
 
 /** Returns what is leaked when the finalizer is removed by hand. */

@@ -147,7 +147,7 @@ function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
     .filter((one) => !NOISE.test(one.message) && !isOfAnother(context, one, owner))
     .map(({ at = '', message: text, reason, type }) => ({
       ...failure(object, text, `Event ${reason} about ${object.kind} ${object.name}`, at),
-      isNew: Date.parse(at) >= began,
+      isNew: Date.parse(at) >= began || DURING_DELETION.test(text),
       isFailure: type === 'Warning',
       isGeneral: type === 'Warning',
     }));
@@ -187,7 +187,7 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
     const date = dateOf(context, object, text, { observedGeneration });
     return {
       ...{ object, text, ...date, source: `the status ${of}` },
-      isFailure: isFailure(text, errors.includes(text)),
+      isFailure: detail.texts.includes(text) && isFailure(text, errors.includes(text)),
       // A state is all that a status may say: `phase: Suspended (the licence has expired)`.
       isGeneral: unhealthy.includes(text),
       isPoor: unhealthy.includes(text),

@@ -6,7 +6,7 @@ import type { FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { isAsked, realRequest } from '../admission/guards.ts';
+import { guardsOf, isAsked, realRequest } from '../admission/guards.ts';
 import { guardOf, refusalResult } from '../admission/refusals.ts';
 import { fixRemedy, podRemedies, showObjectRemedy, startRemedies, withRole } from '../commands.ts';
 import { detailOf } from '../content.ts';
@@ -172,7 +172,7 @@ function scaledToZero({ actor, context, removal }: Signs): Found | undefined {
 }
 
 function scaledToZeroText({ kind, nodeSelector }: Actor): string {
-  if (kind === 'CronJob') return 'is suspended';
+  if (/Job$/.test(kind)) return 'is suspended';
   if (kind !== 'DaemonSet') return 'is scaled to zero';
   const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
   return `has no node that takes its pods${labels[0] ? ` (nodeSelector ${labels.join(', ')})` : ''}`;
@@ -431,6 +431,9 @@ function runs(owner: Signs): Found | undefined {
   const lost = listNames(doubts.flatMap(({ lost = [] }) => lost));
   const isTaken = lost !== '' || doubts.some(({ created }) => created);
   const isNeeded = isAhead || doubt?.certainty === 'likely';
+  const asked = held.objects.slice(0, 1).flatMap((object) => {
+    return guardsOf(context, realRequest(context, 'UPDATE', held.type, object));
+  });
   const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
@@ -446,7 +449,7 @@ function runs(owner: Signs): Found | undefined {
       ...(doubt && !isTaken ? [fixRemedy(doubt.fix ?? find)] : []),
       ...((said && isToResolve) || doubt ? log : log.map((one) => withRole('now', one))),
       ...(isToResolve ? [sayingRemedy(told.source)] : []),
-      ...(isAhead || quote || doubt ? [] : attemptRemedies(context, held)),
+      ...(isAhead || quote || doubt || !asked[0] ? [] : attemptRemedies(context, held)),
       ...(isAhead ? [] : escapeRemedies(held)),
       // More time helps only an owner that is at work.
       ...(isToResolve || doubt ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
