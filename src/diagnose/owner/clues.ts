@@ -1,6 +1,6 @@
 import { listNames } from '../../base/text.ts';
 import type { CatalogueEntry } from '../../model/catalogue.ts';
-import { isBuiltIn, typeName } from '../../model/facts/metadata.ts';
+import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { ResourceType, Wanted } from '../../model/snapshot.ts';
 import { type Actor, accountText, actorsOf, actorText, isStatic } from '../actors.ts';
@@ -221,7 +221,8 @@ function contradicted(question: OwnerQuestion, suspect: Suspect): Suspect {
   const { context, held } = question;
   const { actor } = suspect;
   if (actor === undefined) return suspect;
-  const isOperand = actor.owner?.kind === held.type.kind;
+  const { apiVersion = '', kind } = actor.owner ?? {};
+  const isOperand = groupOf(apiVersion) === held.type.group && kind === held.type.kind;
   const restriction = restrictionOf(context, held, actor);
   const against = isOperand
     ? 'it is an operand: the workload belongs to an object of the type'
@@ -376,15 +377,19 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
 }
 
 /** Reports whether it is the controller of another company's type, by its name: Kueue starts RayJobs, and an operator of Environments may be cluster-admin. */
-export function isPartner({ context, domain, held }: OwnerQuestion, { actor, rights }: Suspect) {
+export function isPartner(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
+  const { context, domain, held, program } = question;
   const own = domain.types.length > 0 ? domain.types : [held.type];
   if (!actor || own.some((type) => isNamedAfterType({ ...held, type }, actor.name))) return false;
   const names = [actor.name, ...actor.programs].map(productOf);
+  // Where neither the domain nor the writer tells whose the finalizer is, it may be any administrator's.
+  const isTelling = program !== '' || ['own', 'other'].includes(domain.relation);
   return typesOf(context).some(
     (type) =>
-      (names.includes(type.kind.toLowerCase()) || names.includes(type.group.replace(/\..*/, ''))) &&
+      isOfType(type, names) &&
       !own.some(({ group }) => isOfOneCompany(group, type.group)) &&
-      (rights.change === 'everything' || rightsOf(context, actor.account, type, []).isMarked),
+      ((rights.change === 'everything' && isTelling) ||
+        rightsOf(context, actor.account, type, []).isMarked),
   );
 }
 
@@ -467,6 +472,12 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   });
 }
 
+/** Recognizes the products `memcached` and `acme-memcached` of Memcacheds, or of their group, and not `memcached-session`. */
+function isOfType({ kind, group }: ResourceType, products: readonly string[]): boolean {
+  const words = [kind.toLowerCase(), group.replace(/\..*/, '')].filter(({ length }) => length > 2);
+  return products.some((name) => words.some((word) => name.replaceAll('-', '').endsWith(word)));
+}
+
 function productOf(name: string): string {
   return name.replace(/(?:-(?:controller|manager|operator))+$/, '');
 }
@@ -539,8 +550,8 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
   const isAlone = !known?.workload[0] && candidates.every((one) => !one.rights.isMarked);
-  const isOwn = (type: ResourceType) => isNamedAfterType({ ...held, type }, actor.name);
-  const isIt = /(?:controller|operator)(-manager)?$/.test(actor.name) && domain.types.some(isOwn);
+  const product = productOf(actor.name);
+  const isIt = product !== actor.name && domain.types.some((type) => isOfType(type, [product]));
   return isLost && isAlone && isIt ? actor.name : undefined;
 }
 
