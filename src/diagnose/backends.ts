@@ -141,9 +141,7 @@ export function backendRemedies(
   const who = serviceText(service);
   const then = `it is the backend of ${who}, and ${HEALS}`;
   if (actor) {
-    return actor.wanted === 0
-      ? startRemedies(context, actor, then)
-      : podRemedies(actor, actorText(actor), then);
+    return actor.wanted === 0 ? startRemedies(context, actor, then) : podRemedies(actor, then);
   }
   const text = isDead
     ? `Install the software behind ${who} again`

@@ -143,7 +143,8 @@ function firstCreate(context: Context, actor: Actor): string {
 }
 
 /** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */
-export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
+export function podRemedies(actor: Actor, then: string): Remedy[] {
+  const who = actorText(actor);
   const { namespace, pods } = actor;
   const all = pods.flatMap(({ troubles }) => troubles).join('\n');
   const fix = all.includes(OUT_OF_MEMORY)
@@ -155,6 +156,6 @@ export function podRemedies(actor: Actor, who: string, then: string): Remedy[] {
   const words = [...namespaceArgs(namespace), '--previous', '--all-containers', '--tail=50'];
   const look = crashed
     ? lookRemedy(`Read why ${who} crashed`, kubectl('logs', `pod/${crashed.name}`, ...words))
-    : lookRemedy(`See the state of ${actorText(actor)}`, kubectl('describe', ...objectArgs(actor)));
+    : lookRemedy(`See the state of ${who}`, kubectl('describe', ...objectArgs(actor)));
   return [fixRemedy(`${fix}; ${then}`), look];
 }

@@ -40,11 +40,14 @@ export function refusalResult(
   context: Context,
   error: AdmissionError,
   request: AdmissionRequest,
-  does = requestText(request),
+  does?: string,
 ): RuleResult {
   const guard = guardOf(context, error, request);
+  // Controllers also quote refusals of requests about other objects.
+  const isOther = guard && isAsked(guard, request) === false;
+  const what = does ?? (isOther ? 'another request of the controller' : requestText(request));
   if (error.kind === 'webhook-unreachable') {
-    return unreachableWebhook(context, error, does, guard?.webhook);
+    return unreachableWebhook(context, error, what, guard?.webhook);
   }
   const isPolicy = error.kind === 'policy-denied';
   const subject = isPolicy
@@ -58,7 +61,7 @@ export function refusalResult(
   const asks = { text: `Do what ${who} asks for, or fix what it reports: "${shortQuote(words)}"` };
   return {
     ...{ code: 'admission-denied', subject, quote: words, certainty: 'likely' },
-    message: `denies ${does}${by}: ${words}`,
+    message: `denies ${what}${by}: ${words}`,
     evidence: [error.text],
     remedies: [
       ...(exempt ? [withRole('now', exempt), withRole('or', asks)] : [withRole('now', asks)]),

@@ -11,6 +11,12 @@ import type { Account } from '../rights.ts';
 import type { Held } from './held.ts';
 import { refusalsFor } from './statements.ts';
 
+/** Returns the update that removes the finalizer, which its controller sends as well. */
+export function removalRequest(context: Context, { objects, subject, type }: Held) {
+  const [object = { namespace: subject.namespace ?? '', labels: {} }] = objects;
+  return realRequest(context, 'UPDATE', type, object);
+}
+
 const CHANGES = 'changes a field at every update, which the API server refuses';
 
 /**
@@ -26,8 +32,7 @@ export function judgeRemoval(
   if (isAggregated(context, held.type)) return UNDECIDED;
   const all = held.objects.map((object) => judgeObject(context, held, object, owner?.account));
   const told = isForeseen(context, held) ? [] : refusalsFor(context, held, owner?.actor);
-  const [object = { namespace: held.subject.namespace ?? '', labels: {} }] = held.objects;
-  const request = realRequest(context, 'UPDATE', held.type, object);
+  const request = removalRequest(context, held);
   const results = [
     ...all.flatMap((one) => one.results),
     ...told.flatMap(({ error }) =>

@@ -6,8 +6,8 @@ import type { FindingCode, Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { guardsOf, isAsked, realRequest } from '../admission/guards.ts';
-import { guardOf, refusalResult } from '../admission/refusals.ts';
+import { guardsOf, realRequest } from '../admission/guards.ts';
+import { refusalResult } from '../admission/refusals.ts';
 import { fixRemedy, podRemedies, showObjectRemedy, startRemedies, withRole } from '../commands.ts';
 import { detailOf } from '../content.ts';
 import { type Context, isForeseen, isInside } from '../context.ts';
@@ -43,6 +43,7 @@ import {
   resumeRemedy,
   sayingRemedy,
 } from './remedies.ts';
+import { removalRequest } from './removal.ts';
 import { pausedBy, protectionsOf } from './settings.ts';
 import { lastComplaint, refusalsFor, statusEvidence, statusTexts } from './statements.ts';
 import type { Ownership } from './verdict.ts';
@@ -201,11 +202,7 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
     says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${why ? `: ${why}` : ''}`,
-    remedies: [
-      ...(denied ? [fixRemedy(text)] : podRemedies(actor, who, REMOVES)),
-      ...log,
-      ...removal,
-    ],
+    remedies: [...(denied ? [fixRemedy(text)] : podRemedies(actor, REMOVES)), ...log, ...removal],
     quote,
     evidence: [...refused, ...troubles.slice(0, 5)],
     waitsFor: causes.map(resultId),
@@ -236,27 +233,15 @@ function fails(owner: Signs): Found | undefined {
       idsTold(context, held, [error.text]).length === 0,
   );
   // An error that does not end by waiting decides over the others.
-  const [lost] = refusals.flatMap((refusal) => {
-    const text = lostWithNamespace(context, held, refusal.error);
-    return text === undefined ? [] : [{ refusal, text }];
-  });
-  const first = lost?.refusal ?? refusals[0];
+  const fates = refusals.map(({ error }) => lostWithNamespace(context, held, error));
+  const lost = fates.find((fate) => fate !== undefined);
+  const first = refusals[fates.indexOf(lost)];
   if (first === undefined && mayChange && obstacles.length === 0) return undefined;
-  const [object = { namespace: held.subject.namespace ?? '', labels: {} }] = held.objects;
-  const request = realRequest(context, 'UPDATE', held.type, object);
+  const request = removalRequest(context, held);
   const admission = refusals
-    .flatMap((one) => (isAdmissionError(one.error) ? [one.error] : []))
-    .map((one) => {
-      // It may quote the refusal of a request about something else than the held object.
-      const guard = guardOf(context, one, request);
-      const isOther = guard && isAsked(guard, request) === false;
-      return refusalResult(
-        context,
-        one,
-        request,
-        isOther ? 'another request of the controller' : undefined,
-      );
-    });
+    .map(({ error }) => error)
+    .filter(isAdmissionError)
+    .map((error) => refusalResult(context, error, request));
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
   const lack = `RBAC lets it neither update nor patch ${typeName(held.type)}`;
@@ -264,11 +249,10 @@ function fails(owner: Signs): Found | undefined {
   const isTold = first && (causes.length === 0 || !isAdmissionError(first.error));
   const quote = isTold && !lost ? shortQuote(first.error.text) : undefined;
   // A text that quotes no answer of the API server need not be about a request; the log is evidence of all states.
-  const isUnclassified = first?.error.kind === 'other';
   const others = refusals.filter(({ source }) => !source.startsWith('the log of '));
   const by = others[0] === first ? first?.source : 'its log';
   const reason = isTold
-    ? `${isUnclassified ? `${by} says` : 'its requests fail'}: ${quote}`
+    ? `${first.error.kind === 'other' ? `${by} says` : 'its requests fail'}: ${quote}`
     : first
       ? 'its request is refused'
       : causes.length > 0
@@ -279,7 +263,7 @@ function fails(owner: Signs): Found | undefined {
   // What nobody here may be able to resolve: a refusal of a cloud, a server that is gone, a fault of the controller.
   const isOutside = cures.some(({ command }) => command === undefined);
   return {
-    says: lost ? `can never succeed: ${lost.text}` : `runs, but ${reason}`,
+    says: lost ? `can never succeed: ${lost}` : `runs, but ${reason}`,
     remedies: [
       ...(lost || (first && isGoneOutside(first.error))
         ? [...removalAsFirstStep(removal), ...escapes]
@@ -431,9 +415,7 @@ function runs(owner: Signs): Found | undefined {
   const lost = listNames(doubts.flatMap(({ lost = [] }) => lost));
   const isTaken = lost !== '' || doubts.some(({ created }) => created);
   const isNeeded = isAhead || doubt?.certainty === 'likely';
-  const asked = held.objects.slice(0, 1).flatMap((object) => {
-    return guardsOf(context, realRequest(context, 'UPDATE', held.type, object));
-  });
+  const asked = guardsOf(context, removalRequest(context, held));
   const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
   const time = { text: `Give ${who} more time: raise the timeout` };
   const searched = isLogRead(context, actor)
@@ -455,10 +437,7 @@ function runs(owner: Signs): Found | undefined {
       ...(isToResolve || doubt ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
       ...(isTaken ? [...orderRemedies(context, held, lost), ...removal] : []),
     ],
-    ...(isNeeded && {
-      code: 'owner-failing',
-      certainty: doubt?.certainty,
-    }),
+    ...(isNeeded && { code: 'owner-failing', certainty: doubt?.certainty }),
     evidence: [
       ...(said ? questions : doubts.map(({ says }) => says)),
       ...(isAhead
