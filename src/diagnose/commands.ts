@@ -8,9 +8,13 @@ import { servedType } from './content.ts';
 import type { Context } from './context.ts';
 import { identifiesProgram } from './owner/names.ts';
 
-/** Writes one kubectl call; every word is quoted, so that a name from the cluster stays one word. */
+/** Writes one call; every word is quoted, so that a name from the cluster stays one word. */
+export function shellCommand(...words: string[]): string {
+  return words.map(shellQuote).join(' ');
+}
+
 export function kubectl(...words: string[]): string {
-  return ['kubectl', ...words].map(shellQuote).join(' ');
+  return shellCommand('kubectl', ...words);
 }
 
 /** Returns type and name as arguments. A Role may be called `--all`: with the type in front it is no flag (pkg/api/validation/path). */
@@ -42,16 +46,8 @@ export function forceCommand(namespace: string, finalizers: readonly string[]): 
   const force = ['--force-finalize', 'objects', '--force-namespaces', namespace];
   const only = ['--force-finalizers', finalizers.join(',')];
   // This code does not know how the gate was started; npx needs no installation.
-  const words = [
-    'npx',
-    'namespace-teardown-gate',
-    namespace,
-    '--timeout',
-    '30s',
-    ...force,
-    ...only,
-  ];
-  return words.map(shellQuote).join(' ');
+  const gate = ['npx', 'namespace-teardown-gate', namespace, '--timeout', '30s'];
+  return shellCommand(...gate, ...force, ...only);
 }
 
 /** Removes the full stop: entries of the catalogue are sentences, remedies are items of a list. */

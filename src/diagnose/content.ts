@@ -8,14 +8,6 @@ export function detailOf({ now }: Context, { uid }: { uid: string }) {
   return valueIn(now.details[uid]);
 }
 
-/** Returns the options that fields of the spec set, by the name of the field: `clusterName` and `team-1`. */
-export function specSettings(context: Context, object: { uid: string }): [string, string][] {
-  return (detailOf(context, object)?.settings ?? []).flatMap((one): [string, string][] => {
-    const [, field, value = ''] = /^spec\.(\w+)=(.+)$/.exec(one) ?? [];
-    return field === undefined ? [] : [[field, value]];
-  });
-}
-
 export function typesOf({ now }: Context): Facts.ResourceType[] {
   return valueIn(now.discovery)?.types ?? [];
 }
@@ -78,6 +70,20 @@ export function servedType({ now }: Context, { apiVersion, kind }: Omit<Subject,
   const group = groupOf(apiVersion);
   const types = now.discovery.ok ? now.discovery.value.types : now.content.map(({ type }) => type);
   return types.find((type) => type.group === group && type.kind === kind);
+}
+
+/** Returns the served type that a word names by its resource or kind, in singular or plural; of several groups the one that is meant. */
+export function typeNamedBy(context: Context, word: string, group = '') {
+  const named = typesOf(context).filter(({ kind, resource }) =>
+    [kind, resource].some((one) => isSameKind(one, word)),
+  );
+  return named.find((type) => type.group === group) ?? named[0];
+}
+
+/** Reports whether words mean one kind: `Widget`, `widgets`, and `vpc` of `vpcRef`. */
+export function isSameKind(a: string, b: string): boolean {
+  const singular = (word: string): string => word.toLowerCase().replace(/(?:es|s)$/, '');
+  return singular(a) === singular(b);
 }
 
 /** Reports whether the API server passes requests for the type on to an aggregated server. */

@@ -1,16 +1,12 @@
 import { escapeForRegExp } from '../base/text.ts';
 import { serviceInUrl } from '../model/facts/cluster.ts';
-import type { ServiceRef } from '../model/snapshot.ts';
 
 // The texts of Kubernetes: what failed, and who refused.
 
 /** How a call of the API server to a webhook or an extension API failed; `backends.ts` says each in words. */
 export type CallFailure = keyof typeof FAILURES;
 
-interface WebhookCall {
-  cause: CallFailure;
-  service: ServiceRef | undefined;
-}
+type WebhookCall = ReturnType<typeof readWebhookCall>;
 
 /** The meaning of an error text. `webhook` is `webhooks[].name`, not the name of the configuration. */
 type ErrorDetail =
@@ -195,7 +191,7 @@ const MAX_TARGET = 520;
 const TARGET = /([^\s"\\:=,;()[\]{}]+)(?: \\?"([^"\\]*)\\?")?$/;
 
 /** Reads the URL of a webhook call and its error: `: Post "https://a.b.svc:443/x": <cause>`. */
-function readWebhookCall(rest: string): WebhookCall {
+function readWebhookCall(rest: string) {
   const [, url] = /(?:Post|Get) \\?"?(https:\/\/[^\s"\\]{1,2048})/.exec(rest) ?? [];
   return { cause: callFailure(rest), service: serviceInUrl(url?.replace(/:$/, '')) };
 }

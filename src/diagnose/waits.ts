@@ -4,7 +4,7 @@ import { itemsIn, type Read, valueIn } from '../model/read.ts';
 import { type ObjectFacts, partnerKey, type Reference, type Wanted } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
 import { showObjectRemedy, withRole } from './commands.ts';
-import { detailOf, groupsOf, terminatingPods, typesOf } from './content.ts';
+import { detailOf, groupsOf, isSameKind, terminatingPods, typesOf } from './content.ts';
 import { type Context, isInside, remember } from './context.ts';
 import { INPUT_KINDS } from './detail.ts';
 import { isKindNamed } from './error-texts.ts';
@@ -95,7 +95,7 @@ function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Ref
   return (detailOf(context, from)?.references ?? []).filter(
     ({ group = own, kind, namespace = from.namespace, name }) =>
       name === to.name &&
-      isKind(to, kind) &&
+      isSameKind(to.kind, kind) &&
       group === own &&
       [namespace, ''].includes(to.namespace),
   );
@@ -239,7 +239,7 @@ export function namedOutside(context: Context, held: Held): Wanted['partners'] {
 /** Returns the type of a kind: of the same group, of Kubernetes, of the same project, or the first that the server lists. */
 export function typeNamed(context: Context, own: string, kind: string, group?: string) {
   const alike = typesOf(context).filter(
-    (type) => isKind(type, kind) && type.group === (group ?? type.group),
+    (type) => isSameKind(type.kind, kind) && type.group === (group ?? type.group),
   );
   const near = [own, ''].flatMap((one) => alike.find((type) => type.group === one) ?? []);
   return near[0] ?? alike.find((type) => isOfOneProject(type.group, own)) ?? alike[0];
@@ -258,9 +258,4 @@ export function unreadPartner(context: Context, held: Held): string | undefined 
   if (cut !== undefined) return `names ${cut.type.kind} ${cut.name}`;
   const own = held.objects.map(({ uid }) => details[uid]);
   return own.length > 0 && own.every(isCut) ? 'has a status' : undefined;
-}
-
-/** Reports whether a reference means the kind: `vpcRef`, whose key is all that says it, means a VPC. */
-function isKind(type: { kind: string }, kind: string): boolean {
-  return type.kind.toLowerCase() === kind.toLowerCase();
 }

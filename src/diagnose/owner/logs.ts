@@ -5,15 +5,15 @@ import { SIDECAR } from '../../model/facts/programs.ts';
 import { itemsIn, valueIn } from '../../model/read.ts';
 import { type LogSource, logKey, type ObjectFacts } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
-import { groupsOf, typesOf } from '../content.ts';
+import { groupsOf, isSameKind, typeNamedBy } from '../content.ts';
 import { type Context, isInside, remember } from '../context.ts';
 import { FAILURE } from '../error-texts.ts';
 import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
 
-/** A line of a controller's log that names a held object; `at`: when the container wrote it, empty if unknown. */
-export type LogLine = ReturnType<typeof logLinesAbout>[number];
+/** Lines of a controller's log that name a held object; `at`: when the container wrote it, empty if unknown. */
+type LogLines = ReturnType<typeof logLinesAbout>;
 
 const MAX_PODS = 2;
 const MAX_CONTAINERS = 3;
@@ -66,14 +66,14 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor) {
 const CURRENT_MS = 60_000;
 
 /** Returns those lines that no later one has outdated. */
-export function currentLogLines(context: Context, held: Held, actor: Actor): LogLine[] {
+export function currentLogLines(context: Context, held: Held, actor: Actor): LogLines {
   const lines = logLinesAbout(context, held, actor);
   const newest = Math.max(...lines.map(({ at }) => Date.parse(at)));
   return lines.filter(({ at }) => Date.parse(at) >= newest - CURRENT_MS);
 }
 
 /** Returns lines that show that this controller works on the held objects, and not that it ignores them or waits for them. */
-export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLine[] {
+export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLines {
   return logLinesAbout(context, held, actor).filter(
     ({ isError, text }) => !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
   );
@@ -84,7 +84,7 @@ const DISCLAIMER =
 const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy/i;
 
 /** Returns the first lines for the report, and as evidence with their age: a log line is no observation of now. */
-export function quotedLines({ nowMs }: Context, lines: readonly LogLine[]) {
+export function quotedLines({ nowMs }: Context, lines: LogLines) {
   const quoted = lines
     .slice(0, 3)
     .map(({ at, pod, text }) => ({ at, pod, line: shortQuote(text) }));
@@ -144,15 +144,19 @@ function keyValues(text: string): JsonObject {
 function isAbout(context: Context, object: ObjectFacts, record: LogRecord): boolean {
   const { fields, line } = record;
   const { kind, namespace, name, uid } = object;
+  const isAmbiguous = (): boolean =>
+    groupsOf(context.now).some(({ examples }) =>
+      examples.some((other) => other.name === name && other.kind !== kind),
+    );
   // A printed Event or audit record is about another program.
   if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields)) {
     return false;
   }
-  if (uid !== '' && line.includes(uid)) return true;
-  // As kube-rs writes it.
-  if (namespace !== '' && hasWord(line, `${name}.${namespace}`)) return true;
+  // kube-rs writes the namespace behind the name.
+  if ((uid && line.includes(uid)) || (namespace && hasWord(line, `${name}.${namespace}`)))
+    return true;
   const kindBefore = (text: string): string | undefined =>
-    kindNamed(context, /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(text)?.[1] ?? '');
+    typeNamedBy(context, /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(text)?.[1] ?? '')?.kind;
   return textsToSearch(context, record).some((text) => {
     const paths = textsBefore(text, `${namespace}/${name}`).map(
       (before) => kindBefore(before) ?? kindIn(record),
@@ -162,16 +166,9 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
       namespace !== '' && before.endsWith(`${namespace}/`) ? [] : (kindBefore(before) ?? []),
     );
     return [...paths, ...(hasWord(text, namespace) ? names : [])].some((one) =>
-      one === undefined ? !isAmbiguous(context, object) : isSameKind(one, kind),
+      one === undefined ? !isAmbiguous() : isSameKind(one, kind),
     );
   });
-}
-
-/** Reports whether another held object in this namespace has the same name. */
-function isAmbiguous({ now }: Context, { kind, name }: ObjectFacts): boolean {
-  return groupsOf(now).some(({ examples }) =>
-    examples.some((other) => other.name === name && other.kind !== kind),
-  );
 }
 
 /** Returns the kind that the controller of this record reconciles (controller-runtime). */
@@ -191,7 +188,7 @@ function textsToSearch(context: Context, record: LogRecord): string[] {
   const found = [...entries, ['object', record.fields] as const].flatMap(([key, value]) => {
     const [namespace = '', name = ''] = ['namespace', 'name'].map((one) => stringAt(value, one));
     const path = stringAt(value) ?? `${namespace}/${name}`;
-    const kind = COMMON_KEY.test(key) ? kindIn(record) : kindNamed(context, key);
+    const kind = COMMON_KEY.test(key) ? kindIn(record) : typeNamedBy(context, key)?.kind;
     // `type=application/json` is no object.
     const isMeant =
       COMMON_KEY.test(key) || kind !== undefined || isInside(context, path.split('/')[0]);
@@ -199,17 +196,6 @@ function textsToSearch(context: Context, record: LogRecord): string[] {
     return isMeant && isPath ? [`${kind ?? ''} ${path}`] : [];
   });
   return found.length > 0 ? found : [record.line];
-}
-
-function kindNamed(context: Context, word: string): string | undefined {
-  return typesOf(context).find(({ kind, resource }) =>
-    [kind, resource].some((one) => isSameKind(one, word)),
-  )?.kind;
-}
-
-function isSameKind(a: string, b: string): boolean {
-  const singular = (word: string): string => word.toLowerCase().replace(/(?:es|s)$/, '');
-  return singular(a) === singular(b);
 }
 
 /** Returns the text before each occurrence of a whole word, in terms of Kubernetes names. */

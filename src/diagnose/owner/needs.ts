@@ -13,7 +13,7 @@ import {
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
-import { countsOf, detailOf, groupsOf, servedType } from '../content.ts';
+import { countsOf, detailOf, groupsOf, servedType, typeNamedBy } from '../content.ts';
 import { type Context, isInside, willBeDeleted } from '../context.ts';
 import { canName, INPUT_KINDS } from '../detail.ts';
 import type { ContentError, ErrorOf } from '../error-texts.ts';
@@ -21,7 +21,7 @@ import { typeNamed } from '../waits.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { hasWord } from './logs.ts';
 import { isAnnotationForOwner } from './settings.ts';
-import { troublesOf, typeOfResource } from './statements.ts';
+import { troublesOf } from './statements.ts';
 import { findOwner } from './verdict.ts';
 
 // What an object names, and what the clean-up of its owner needs of that in a namespace that is going or gone.
@@ -232,7 +232,7 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
 function namedAbsent(context: Context, held: Held, error: ErrorOf<'not-found'>) {
   const { name: here } = context.now.namespace;
   const { name, namespace, resource, text } = error;
-  const what = `${typeOfResource(context, error)?.kind ?? resource} ${name}`;
+  const what = `${typeNamedBy(context, resource, error.group)?.kind ?? resource} ${name}`;
   if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
   if (namespace !== undefined) return namespace === here ? what : undefined;
   // Operators name what they make after the object that it is for: `rabbit-default-user`.

@@ -1,4 +1,4 @@
-import { listNames, listWords, lowerFirst, shellQuote, shortQuote } from '../../base/text.ts';
+import { listNames, listWords, lowerFirst, shortQuote } from '../../base/text.ts';
 import { isBuiltIn, NAMESPACE_TYPE, removalPatch, typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
@@ -15,10 +15,11 @@ import {
   objectArgs,
   patchCommand,
   preventionRemedies,
+  shellCommand,
   withoutPeriod,
   withRole,
 } from '../commands.ts';
-import { groupsOf, servedType } from '../content.ts';
+import { groupsOf, servedType, typeNamedBy } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import { type ContentError, isAdmissionError } from '../error-texts.ts';
 import { waysToChange } from '../rights.ts';
@@ -35,7 +36,7 @@ import {
 import { isHolder } from './leases.ts';
 import { productName } from './names.ts';
 import { REACHING_RISK, reachesOut } from './settings.ts';
-import { invalidity, refusalsFor, typeOfResource } from './statements.ts';
+import { invalidity, refusalsFor } from './statements.ts';
 
 // What helps against the states of an owner, and the removal by hand.
 
@@ -142,7 +143,7 @@ export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
   if (invalid !== undefined) return [validityRemedy(invalid, error.text)];
   const text =
     error.kind === 'not-found'
-      ? `Create ${typeOfResource(context, error)?.kind ?? error.resource} ${error.name} again, which the controller needs, unless it belongs in this namespace: a terminating namespace accepts no new objects`
+      ? `Create ${typeNamedBy(context, error.resource, error.group)?.kind ?? error.resource} ${error.name} again, which the controller needs, unless it belongs in this namespace: a terminating namespace accepts no new objects`
       : `Resolve the reported error; ${actorText(actor)} then removes the finalizer`;
   return [fixRemedy(text)];
 }
@@ -306,7 +307,7 @@ function specRemoval(context: Context, held: Held): Remedy {
     text: `Remove this one entry from spec.finalizers of Namespace ${name}; only PUT /finalize can change them (the command needs jq)`,
     command: [
       kubectl('get', 'namespace', name, '-o', 'json'),
-      `jq ${shellQuote(filter)}`,
+      shellCommand('jq', filter),
       kubectl('replace', '--raw', `/api/v1/namespaces/${name}/finalize`, '-f', '-'),
     ].join(' | '),
     risk: leakText(context, held),

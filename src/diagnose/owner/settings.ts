@@ -2,7 +2,7 @@ import { listNames } from '../../base/text.ts';
 import { forbidsDeletion, groupOf, isBuiltIn } from '../../model/facts/metadata.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
-import { detailOf, specSettings } from '../content.ts';
+import { detailOf } from '../content.ts';
 import type { Context } from '../context.ts';
 import { type Held, knownFinalizer } from './held.ts';
 import { domainOf, isOfOneCompany, isOfOneProject } from './names.ts';
@@ -115,10 +115,13 @@ function mayMatch(option: RegExp, setting: string, labels: Record<string, string
 function isOfOtherClass(context: Context, argument: string, object: ObjectFacts): boolean {
   const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(argument) ?? [];
   const own = ['class', `${object.kind.toLowerCase()}class`];
+  const field = new RegExp(`^spec\\.(?:${own.join('|')})=(.+)$`, 'i');
   const named = [
-    ...specSettings(context, object).filter(([field]) => own.includes(field.toLowerCase())),
-    ...Object.entries(object.annotations).filter(([key]) => /(?:^|[./-])class$/.test(key)),
-  ].map(([, value]) => value);
+    ...(detailOf(context, object)?.settings ?? []).flatMap((one) => field.exec(one)?.[1] ?? []),
+    ...Object.entries(object.annotations).flatMap(([key, value]) =>
+      /(?:^|[./-])class$/.test(key) ? value : [],
+    ),
+  ];
   return (
     own.includes(option.replaceAll('-', '')) &&
     named.length > 0 &&

@@ -5,7 +5,7 @@ import {
   trialKey,
 } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
-import { detailOf, eventsAbout, typesOf } from '../content.ts';
+import { detailOf, eventsAbout, typeNamedBy } from '../content.ts';
 import type { Context } from '../context.ts';
 import { ABOUT_REMOVAL, LAST_WORDS_MS } from '../detail.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
@@ -106,15 +106,6 @@ export function isWaitText(text: string): boolean {
   return WAITING.test(text) && !FAILING.test(text);
 }
 
-/** Returns the served type that a text names by its resource or kind; of several groups the one that it names. */
-export function typeOfResource(context: Context, said: { resource: string; group?: string }) {
-  const { resource: word, group = '' } = said;
-  const named = typesOf(context).filter(({ resource, kind }) =>
-    [resource, kind.toLowerCase()].includes(word.toLowerCase()),
-  );
-  return named.find((type) => type.group === group) ?? named[0];
-}
-
 /** A validation error, which refuses every change of the object for all users. */
 export function invalidity({ now }: Context, { finalizer }: Held, uid: string) {
   const trial = now.trials[trialKey(uid, finalizer)];
@@ -210,10 +201,9 @@ function errorsIn(context: Context, text: string): ContentError[] {
   if (errors.some((one) => 'resource' in one && one.resource === 'events')) return [];
   const known = errors.filter(({ kind }) => kind !== 'other');
   return (known.length > 0 ? known : errors.slice(0, 1)).map((error) => {
-    const type = error.kind === 'not-found' ? typeOfResource(context, error) : undefined;
     const isForeign =
       error.kind === 'not-found'
-        ? type?.group !== error.group
+        ? typeNamedBy(context, error.resource, error.group)?.group !== error.group
         : error.kind === 'forbidden' && error.user === undefined;
     return isForeign ? { kind: 'other', text: error.text } : error;
   });
