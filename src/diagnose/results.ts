@@ -55,6 +55,10 @@ export function subjectOf({ apiVersion, kind, namespace, name }: Subject): Subje
   return { apiVersion, kind, ...(namespace && { namespace }), name };
 }
 
+export function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
+  return `${kind} ${name}`;
+}
+
 /** Folds objects with one cause into one finding: the first is its subject, up to ten are examples. */
 export function foldSubjects(objects: readonly ObjectFacts[], count = objects.length) {
   const subjects = objects.slice(0, MAX_EXAMPLES).map(subjectOf);

@@ -59,7 +59,7 @@ function seen(lines: string[], isNamesake = false) {
   return {
     about: logLinesAbout(context, HELD, actor),
     naming: logLinesNaming(context, HELD, actor),
-    quoted: quotedLines(context, logLinesAbout(context, HELD, actor)),
+    quoted: quotedLines(context, HELD, [actor]),
   };
 }
 

@@ -5,7 +5,7 @@ import { itemsIn } from '../../model/read.ts';
 import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts';
 import { startRemedies, withoutPeriod, withRole } from '../commands.ts';
 import { type Context, fateText, isInside, willBeDeleted } from '../context.ts';
-import { definitionSubject, type RuleResult, subjectOf } from '../results.ts';
+import { definitionSubject, nameOf, type RuleResult, subjectOf } from '../results.ts';
 import { departedGrant } from '../rights.ts';
 import {
   evidenceFor,
@@ -19,7 +19,7 @@ import {
   workloadExists,
 } from './clues.ts';
 import { type Held, isSetByHand, knownFinalizer, specificFieldManager, writerOf } from './held.ts';
-import { logLinesAbout, quotedLines } from './logs.ts';
+import { quotedLines } from './logs.ts';
 import { productName } from './names.ts';
 import {
   installRemedy,
@@ -32,7 +32,7 @@ import {
 } from './remedies.ts';
 import { pausedBy, reachesOut } from './settings.ts';
 import { refusalsFor, statusEvidence, statusTexts } from './statements.ts';
-import { nameOf, stateText } from './states.ts';
+import { stateText } from './states.ts';
 import { type Ownership, RUNS_OUTSIDE_TEXT } from './verdict.ts';
 
 // The findings that no controller was found, and that several could be the owner.
@@ -148,10 +148,8 @@ export function unknownOwner(
   ];
   const quote = said && shortQuote(said.text);
   const told = said ? `${reason}; ${said.source} says: ${quote}` : reason;
-  const { evidence, ownerLog } = quotedLines(
-    context,
-    suspects.flatMap(({ actor }) => (actor ? logLinesAbout(context, held, actor) : [])),
-  );
+  const actors = suspects.flatMap(({ actor }) => actor ?? []);
+  const { evidence, ownerLog } = quotedLines(context, held, actors);
   const paused = pausedBy(context, held);
   // Facts that the object itself shows do not depend on its owner.
   const facing = [

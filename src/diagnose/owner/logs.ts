@@ -49,9 +49,9 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor) {
   const lines = logSources(context, actor).flatMap((source) => {
     const pod = logKey(source);
     return recordsOf(valueIn(context.now.logs?.[pod]) ?? []).flatMap((record) => {
-      const object = held.objects.find((one) => isAbout(context, one, record));
       const { at, text, isError } = record;
-      return object === undefined ? [] : [{ at, text, isError, pod, object }];
+      const isMeant = held.objects.some((one) => isAbout(context, one, record));
+      return isMeant ? [{ at, text, isError, pod }] : [];
     });
   });
   const rank = ({ isError, at }: (typeof lines)[number]) => `${Number(isError)} ${at}`;
@@ -84,12 +84,13 @@ const DISCLAIMER =
 const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sync|destroy/i;
 
 /** Returns the first lines for the report, and as evidence with their age: a log line is no observation of now. */
-export function quotedLines({ nowMs }: Context, lines: LogLines) {
-  const quoted = lines
+export function quotedLines(context: Context, held: Held, actors: readonly Actor[]) {
+  const quoted = actors
+    .flatMap((actor) => logLinesAbout(context, held, actor))
     .slice(0, 3)
     .map(({ at, pod, text }) => ({ at, pod, line: shortQuote(text) }));
   const evidence = quoted.map(({ at, line, pod }) => {
-    const age = Math.max(0, nowMs - Date.parse(at));
+    const age = Math.max(0, context.nowMs - Date.parse(at));
     return `log of ${pod}${Number.isNaN(age) ? '' : `, ${formatDuration(age)} ago`}: ${line}`;
   });
   return { evidence, ownerLog: quoted.length > 0 ? quoted : undefined };

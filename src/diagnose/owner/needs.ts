@@ -42,16 +42,16 @@ interface Named {
  */
 export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
   const { forecast, namespace: own } = context.now;
-  const named = objects.flatMap((object) =>
-    (detailOf(context, object)?.references ?? []).map((reference) => ({ object, ...reference })),
-  );
-  return named.flatMap(({ object, field, group, isAddress, isMade, kind, name, ...given }) => {
-    if (!field.startsWith('spec.') || isMade || !(isAddress || canName(field))) return [];
-    const type = typeNamed(context, groupOf(object.apiVersion), kind, group);
-    if (!type || (isBuiltIn(type.group) && !INPUT_KINDS.includes(kind) && !isAddress)) return [];
+  return objects.flatMap((object) => {
     const here = object.namespace || (forecast && own.name);
-    const namespace = type.namespaced ? (given.namespace ?? here) : undefined;
-    return type.namespaced && !namespace ? [] : [{ type, namespace, name, by: field }];
+    const { references = [] } = detailOf(context, object) ?? {};
+    return references.flatMap(({ field, group, isAddress, isMade, kind, name, ...given }) => {
+      if (!field.startsWith('spec.') || isMade || !(isAddress || canName(field))) return [];
+      const type = typeNamed(context, groupOf(object.apiVersion), kind, group);
+      if (!type || (isBuiltIn(type.group) && !INPUT_KINDS.includes(kind) && !isAddress)) return [];
+      const namespace = type.namespaced ? (given.namespace ?? here) : undefined;
+      return type.namespaced && !namespace ? [] : [{ type, namespace, name, by: field }];
+    });
   });
 }
 
@@ -91,10 +91,11 @@ export function lostDoubt({ now }: Context, what: string, certainty: Doubt['cert
 
 /** Returns everything that the owner may need and lacks, or will lack after the deletion; the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Doubt[] {
+  const services = context.now.forecast ? servicesHere(context, actor?.addresses) : [];
   const needs = [
     ...creations(context, held),
     ...inputsLacking(context, held, actor),
-    ...servicesGoing(context, actor),
+    ...services.map((one) => lostDoubt(context, `${one} (its settings address it)`, 'unknown')),
     ...complaints(context, held),
   ];
   return [...new Map(needs.map((need) => [need.says, need])).values()].toSorted(
@@ -153,14 +154,17 @@ export function namedByOwner(context: Context, held: Held): Named[] {
 function inputsOf(context: Context, held: Held) {
   return namedByOwner(context, held).flatMap((one) => {
     const { by, name, type } = one;
-    const object = findNamedObject(context, one);
-    const behind = objectsNamedBy(context, object ? [object] : [])
+    const own = findNamedObject(context, one);
+    const behind = objectsNamedBy(context, own ? [own] : [])
       .filter((next) => isBuiltIn(next.type.group))
       .map((next) => ({ ...next, by, source: `which ${type.kind} ${name} names` }));
     return [{ ...one, source: by }, ...behind].flatMap((input) => {
       const certainty = certaintyOf(context, held, input);
       const text = `${input.type.kind} ${input.name} (${input.source})`;
-      return certainty === undefined ? [] : [{ ...input, certainty, text }];
+      const object = findNamedObject(context, input);
+      const isHere = isInside(context, input.namespace);
+      const isGone = isHere && object === undefined && isEmpty(context, input.type);
+      return certainty ? [{ ...input, certainty, isGone, isHere, object, text }] : [];
     });
   });
 }
@@ -168,22 +172,20 @@ function inputsOf(context: Context, held: Held) {
 /** Returns the inputs that go with the namespace, are gone with it, do not exist, or report a failure themselves. */
 function inputsLacking(context: Context, held: Held, actor: Actor | undefined): Doubt[] {
   const { forecast, partners } = context.now;
-  return inputsOf(context, held).flatMap(({ certainty, text, ...place }): Doubt[] => {
-    const { type, namespace } = place;
-    const object = findNamedObject(context, place);
-    const isHere = isInside(context, namespace);
-    if (object && willBeDeleted(context, namespace))
+  return inputsOf(context, held).flatMap((input): Doubt[] => {
+    const { certainty, isGone, isHere, object, text, type } = input;
+    if (object && willBeDeleted(context, input.namespace))
       return isUnprotected(object, held, actor) ? [lostDoubt(context, text, certainty)] : [];
     if (object) {
       const [said] = object.deletionTimestamp ? [] : troublesOf(context, object);
       return said ? [{ says: `${text} says: ${shortQuote(said)}`, certainty }] : [];
     }
     // Whether a host was a Service, cannot be told once it is deleted.
-    if (!forecast && isHere && type.kind !== 'Service' && isEmpty(context, type))
+    if (!forecast && isGone && type.kind !== 'Service')
       return [lostDoubt(context, text, certainty)];
     // A Secret of this namespace may be one that the owner has yet to write.
     const isMeant = type.group === held.type.group || !isHere;
-    const isRead = partners[partnerKey({ ...place, ...type })]?.ok === true;
+    const isRead = partners[partnerKey({ ...input, ...type })]?.ok === true;
     const fix = isHere ? undefined : `Create ${text} again, as it was`;
     return isRead && isMeant ? [{ says: `${text} does not exist`, certainty, fix }] : [];
   });
@@ -212,20 +214,16 @@ function absentHere(context: Context, held: Held, error: ContentError): string |
   const { name: here } = context.now.namespace;
   const named = error.kind === 'not-found' ? namedAbsent(context, held, error) : undefined;
   if (named || !['not-found', 'other', 'unavailable'].includes(error.kind)) return named;
-  const [address] = serviceAddresses(error.text).filter((one) => one.endsWith(`.${here}`));
-  if (address && isEmpty(context, { group: '', resource: 'services' }))
-    return `Service ${address.split('.')[0]}`;
+  const [service] = servicesHere(context, serviceAddresses(error.text));
+  if (service && isEmpty(context, { group: '', resource: 'services' })) return service;
   // `credential "team-1/login" was not found`
   const place = `(?<![\\w./-])${escapeForRegExp(here)}/([a-z0-9][-a-z0-9.]*[a-z0-9])`;
   const absent = new RegExp(`${place}["'\`)]* (?:\\w+ ){0,2}(?:not|missing)\\b`);
   const [, name] = absent.exec(error.text) ?? [];
   if (name && held.objects.every((one) => one.name !== name)) return `${here}/${name}`;
   if (error.kind === 'unavailable' || !ABSENT.test(error.text)) return undefined;
-  const isGone = (one: Named): boolean =>
-    isInside(context, one.namespace) &&
-    !findNamedObject(context, one) &&
-    isEmpty(context, one.type);
-  return inputsOf(context, held).find((one) => hasWord(error.text, one.name) && isGone(one))?.text;
+  return inputsOf(context, held).find(({ isGone, name }) => isGone && hasWord(error.text, name))
+    ?.text;
 }
 
 /** Reports what the API server has not found, if it was in this namespace: the text or a held object says so. */
@@ -250,14 +248,10 @@ function namedAbsent(context: Context, held: Held, error: ErrorOf<'not-found'>) 
   return isNamed || places.some((words) => hasWord(plain, words)) ? what : undefined;
 }
 
-/** Returns the Services of this namespace that the settings of a controller address. */
-function servicesGoing(context: Context, actor: Actor | undefined): Doubt[] {
-  const { forecast, namespace } = context.now;
-  return ((forecast && actor?.addresses) ?? []).flatMap((address) => {
-    const [name, place] = address.split('.');
-    const text = `Service ${name} (its settings address it)`;
-    return place === namespace.name ? lostDoubt(context, text, 'unknown') : [];
-  });
+/** Returns the Services of this namespace that have one of the addresses. */
+function servicesHere({ now }: Context, addresses: readonly string[] = []): string[] {
+  const own = addresses.filter((one) => one.endsWith(`.${now.namespace.name}`));
+  return own.map((one) => `Service ${one.split('.')[0]}`);
 }
 
 /** Returns what the held objects say against themselves before their deletion: the clean-up may fail in the same way. */

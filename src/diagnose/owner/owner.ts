@@ -64,7 +64,8 @@ export function ownerResults(
   const isAhead = isForeseen(context, held);
   const isInCluster = [owner, ...suspects, ...excluded].some(workloadExists);
   if (!isInCluster && isAhead && isOfTheCloud(held)) return EXPECTED;
-  const { results: obstacles, questions } = judgeRemoval(context, held, owner);
+  const judgement = judgeRemoval(context, held, owner);
+  const obstacles = judgement.results;
   // Before a deletion nobody removes a finalizer whose owner may exist: what it protects would be left behind.
   const removal =
     isAhead && verdict !== 'missing'
@@ -79,8 +80,7 @@ export function ownerResults(
           willBeDeleted(context, owner.actor.namespace)
         ? [missingOwner(context, held, ownership, removal)]
         : stateResults(ownership, {
-            ...{ context, held, removal, obstacles, questions },
-            ...{ candidate: owner, actor: owner.actor },
+            ...{ ...judgement, context, held, removal, candidate: owner, actor: owner.actor },
           });
   if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
   const { code } = first;

@@ -22,6 +22,7 @@ import {
 import { groupsOf, servedType, typeNamedBy } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import { type ContentError, isAdmissionError } from '../error-texts.ts';
+import { nameOf } from '../results.ts';
 import { waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';
 import {
@@ -79,7 +80,7 @@ export function attemptRemedies(context: Context, { finalizer, objects, type }: 
   const [object] = objects;
   if (!object || context.now.trials[trialKey(object.uid, finalizer)]?.answer === 'accepted')
     return [];
-  const text = `Try to remove ${finalizer} from ${object.kind} ${object.name} as a dry run: a refusal says what stops the controller`;
+  const text = `Try to remove ${finalizer} from ${nameOf(object)} as a dry run: a refusal says what stops the controller`;
   const target = objectArgs(object, typeName(type));
   const command = patchCommand(target, removalPatch(object, [finalizer]));
   return [lookRemedy(text, `${command} --dry-run=server`)];
@@ -95,7 +96,7 @@ export function sayingRemedy(what: string): Remedy {
 /** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
 export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
   const target = objectArgs(object, typeName(type));
-  const text = `Let its controller act on ${object.kind} ${object.name} again: remove ${by}`;
+  const text = `Let its controller act on ${nameOf(object)} again: remove ${by}`;
   const [, key] = /^annotation ([^=]+)=/.exec(by) ?? [];
   if (key !== undefined)
     return fixRemedy(text, { command: kubectl('annotate', ...target, `${key}-`) });
@@ -127,7 +128,8 @@ export function installRemedy(context: Context, held: Held, workload?: string, w
     : fixRemedy(text);
 }
 
-type Sufferer = { context: Context; held: Held; candidate: Suspect; actor: Actor };
+/** An owner that exists. */
+export type Sufferer = { context: Context; held: Held; candidate: Suspect; actor: Actor };
 
 /** Returns the remedies for an owner whose requests fail; what refuses them by admission has a finding of its own. */
 export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
@@ -243,7 +245,7 @@ export function removalRemedies(
     return [validityRemedy(object, invalid.text)];
   }
   const remove = object.finalizers.filter((one) => one === finalizer || siblings.includes(one));
-  const but = refusedBy ? `; ${refusedBy.kind} ${refusedBy.name} still refuses that too` : '';
+  const but = refusedBy ? `; ${nameOf(refusedBy)} still refuses that too` : '';
   const risk = leakText(context, held);
   const alike = isInside(context, object.namespace)
     ? groupsOf({ content }).filter(({ finalizers }) => finalizers.includes(finalizer))
@@ -258,7 +260,7 @@ export function removalRemedies(
     return [withRole('or', { text: text + but, command: force, risk })];
   }
   const what = remove.length === 1 ? 'this one finalizer' : `these ${remove.length} finalizers`;
-  const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${object.kind} ${object.name}${held.count > 1 ? `, the first of ${held.count}` : ''}`;
+  const from = `${isNamespace ? 'metadata.finalizers of ' : ''}${nameOf(object)}${held.count > 1 ? `, the first of ${held.count}` : ''}`;
   const command = patchCommand(objectArgs(object, typeName(type)), removalPatch(object, remove));
   return [withRole('or', { text: `Remove ${what} from ${from}${but}`, command, risk })];
 }
@@ -282,9 +284,9 @@ export function escapeRemedies(held: Held): Remedy[] {
 }
 
 /** Returns the remedy for an object that no update can leave as it is, also the removal of a finalizer. */
-function validityRemedy({ kind, name }: { kind: string; name: string }, error: string): Remedy {
+function validityRemedy(object: { kind: string; name: string }, error: string): Remedy {
   return fixRemedy(
-    `Make ${kind} ${name} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(error)}"`,
+    `Make ${nameOf(object)} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(error)}"`,
   );
 }
 

@@ -4,6 +4,7 @@ import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
 import { detailOf } from '../content.ts';
 import type { Context } from '../context.ts';
+import { nameOf } from '../results.ts';
 import { type Held, knownFinalizer } from './held.ts';
 import { domainOf, isOfOneCompany, isOfOneProject } from './names.ts';
 
@@ -63,7 +64,7 @@ export function protectionsOf(context: Context, held: Held): string[] {
       .map(([key, value]) => `annotation ${key}: ${value}`);
     const fields = detailOf(context, object)?.protections ?? [];
     return [...annotations, ...fields].map(
-      (by) => `${object.kind} ${object.name} may be protected from deletion by ${by}`,
+      (by) => `${nameOf(object)} may be protected from deletion by ${by}`,
     );
   });
 }

@@ -9,6 +9,7 @@ import { detailOf, eventsAbout, typeNamedBy } from '../content.ts';
 import type { Context } from '../context.ts';
 import { ABOUT_REMOVAL, LAST_WORDS_MS } from '../detail.ts';
 import { type ContentError, classifyErrorText, FAILURE } from '../error-texts.ts';
+import { nameOf } from '../results.ts';
 import type { Held } from './held.ts';
 import { currentLogLines } from './logs.ts';
 import { isKubernetesComponent, matchesReporter, NODE_COMPONENTS } from './names.ts';
@@ -17,7 +18,6 @@ import { isKubernetesComponent, matchesReporter, NODE_COMPONENTS } from './names
 
 /** A text about an object: of its status, of an Event, of its owner's log, or the answer to a dry run. */
 interface Statement {
-  object: ObjectFacts;
   text: string;
   /** "status condition Ready=False (Failed) of Widget db", "the log of ops/widget-operator-0/manager". */
   source: string;
@@ -87,13 +87,11 @@ export function lastComplaint(context: Context, { objects }: Held, owner?: Actor
 
 export function statusEvidence(context: Context, { objects }: Held): string[] {
   const all = newestFirst(objects.flatMap((one) => statusOf(context, one)));
-  return all.slice(0, 10).map(evidenceOf);
-}
-
-/** Quotes a text with its source; renderers write the time of one from before the deletion as an age. */
-export function evidenceOf({ at, isNew, source, text }: Statement): string {
-  const written = at === '' ? 'written' : `written at ${at},`;
-  return `${source}${isNew ? '' : `, ${written} before the deletion`}: ${text}`;
+  return all.slice(0, 10).map(({ at, isNew, source, text }) => {
+    // Renderers write the time as an age.
+    const written = at === '' ? 'written' : `written at ${at},`;
+    return `${source}${isNew ? '' : `, ${written} before the deletion`}: ${text}`;
+  });
 }
 
 const WAITING =
@@ -114,21 +112,18 @@ export function invalidity({ now }: Context, { finalizer }: Held, uid: string) {
   return error && { ...error, text: trial.message };
 }
 
-function failure(object: ObjectFacts, text: string, source: string, at: string): Statement {
-  const is = { isNew: true, isFailure: true, isGeneral: true };
-  return { object, text, source, at, ...is };
-}
+const FAILURE_NOW = { isNew: true, isFailure: true, isGeneral: true };
 
 function trialOf(context: Context, held: Held, object: ObjectFacts): Statement[] {
   const { text } = invalidity(context, held, object.uid) ?? {};
-  const source = `a dry run that removes the finalizer of ${object.kind} ${object.name}`;
-  return text === undefined ? [] : [failure(object, text, source, context.now.takenAt)];
+  const source = `a dry run that removes the finalizer of ${nameOf(object)}`;
+  return text === undefined ? [] : [{ text, source, at: context.now.takenAt, ...FAILURE_NOW }];
 }
 
 function logOf(context: Context, held: Held, owner: Actor): Statement[] {
   return currentLogLines(context, held, owner)
     .filter(({ text, isError }) => isError && !NOISE.test(text))
-    .map(({ text, pod, at, object }) => failure(object, text, `the log of ${pod}`, at));
+    .map(({ text, pod, at }) => ({ text, source: `the log of ${pod}`, at, ...FAILURE_NOW }));
 }
 
 /** Returns the Events about an object that no other program has reported; a Warning is a failure. */
@@ -137,7 +132,7 @@ function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Stateme
   return eventsAbout(context, { objects: [object] })
     .filter((one) => !NOISE.test(one.message) && !isOfAnother(context, one, owner))
     .map(({ at = '', message: text, reason, type }) => ({
-      ...failure(object, text, `Event ${reason} about ${object.kind} ${object.name}`, at),
+      ...{ text, source: `Event ${reason} about ${nameOf(object)}`, at },
       isNew: Date.parse(at) >= began || DURING_DELETION.test(text),
       isFailure: type === 'Warning',
       isGeneral: type === 'Warning',
@@ -155,7 +150,7 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   // What only Kubernetes itself writes tells of the work of a Pod or Job, and not of the removal of a finalizer.
   const writers = object.statusWriters.map(({ manager }) => manager);
   if (!detail || (writers.length > 0 && writers.every(isKubernetesComponent))) return [];
-  const of = `of ${object.kind} ${object.name}`;
+  const of = `of ${nameOf(object)}`;
   const isFailure = (text: string, isStated: boolean, about = text): boolean =>
     (isStated || isFailureText(text)) &&
     (ABOUT_REMOVAL.test(about) || (detail.endedAt === undefined && !OTHER_WORK.test(about)));
@@ -164,7 +159,7 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
     const text = condition.message || conditionText(condition);
     const isStated = (ABNORMAL.test(type) && status !== 'Unknown') || FAILED_REASON.test(reason);
     return {
-      ...{ object, text, ...dateOf(context, object, text, condition) },
+      ...{ text, ...dateOf(context, object, text, condition) },
       source: `status condition ${conditionText(condition)} ${of}`,
       isFailure: isFailure(text, isStated, `${type} ${reason} ${text}`),
       isGeneral: isStated || (status === 'False' && WELL.test(type)),
@@ -177,7 +172,7 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   const texts = all.map((text): Statement => {
     const date = dateOf(context, object, text, { observedGeneration });
     return {
-      ...{ object, text, ...date, source: `the status ${of}` },
+      ...{ text, ...date, source: `the status ${of}` },
       isFailure: detail.texts.includes(text) && isFailure(text, errors.includes(text)),
       // A state is all that a status may say: `phase: Suspended (the licence has expired)`.
       isGeneral: unhealthy.includes(text),

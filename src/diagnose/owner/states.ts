@@ -2,31 +2,25 @@ import { listNames, shortQuote, upperFirst } from '../../base/text.ts';
 import { formatDuration } from '../../base/time.ts';
 import { POD_TYPE, typeName } from '../../model/facts/metadata.ts';
 import { NOT_READY } from '../../model/facts/workloads.ts';
-import type { FindingCode, Remedy, Subject } from '../../model/finding.ts';
+import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { guardsOf, realRequest } from '../admission/guards.ts';
+import type { Judgement } from '../admission/judge.ts';
 import { refusalResult } from '../admission/refusals.ts';
 import { fixRemedy, podRemedies, showObjectRemedy, startRemedies, withRole } from '../commands.ts';
 import { detailOf } from '../content.ts';
 import { type Context, isForeseen, isInside } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
-import { type RuleResult, resultId, subjectOf } from '../results.ts';
+import { nameOf, type RuleResult, resultId, subjectOf } from '../results.ts';
 import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsTold, namespacesAwaited } from '../waits.ts';
-import {
-  evidenceFor,
-  exclusionEvidence,
-  hasClue,
-  type Suspect,
-  suspectText,
-  unreadEvidence,
-} from './clues.ts';
+import { evidenceFor, exclusionEvidence, hasClue, suspectText, unreadEvidence } from './clues.ts';
 import { type Held, lateWrites } from './held.ts';
 import { isRenewed, lostLease } from './leases.ts';
-import { currentLogLines, isLogRead, logLinesAbout, quotedLines } from './logs.ts';
+import { currentLogLines, isLogRead, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
 import { type Doubt, lostDoubt, lostWithNamespace, needsOfOwner } from './needs.ts';
 import {
@@ -41,6 +35,7 @@ import {
   removalAsFirstStep,
   restartCommands,
   resumeRemedy,
+  type Sufferer,
   sayingRemedy,
 } from './remedies.ts';
 import { removalRequest } from './removal.ts';
@@ -48,16 +43,9 @@ import { pausedBy, protectionsOf } from './settings.ts';
 import { lastComplaint, refusalsFor, statusEvidence, statusTexts } from './statements.ts';
 import type { Ownership } from './verdict.ts';
 
-/** An owner that exists. */
-interface Owner {
-  context: Context;
-  held: Held;
-  candidate: Suspect;
-  actor: Actor;
+/** An owner that exists, and what judges the update that removes its finalizer. */
+interface Owner extends Sufferer, Judgement {
   removal: Remedy[];
-  /** The guards that refuse the update that removes the finalizer, and open questions about that. */
-  obstacles: RuleResult[];
-  questions: string[];
 }
 
 /** What shows that the owner is in a state: all that its finding has beside what the findings of all states have. */
@@ -87,7 +75,7 @@ type Signs = ReturnType<typeof signsOf>;
 function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Owner) {
   const { context, held, candidate, actor } = owner;
   const who = actorText(actor);
-  const quoted = quotedLines(context, logLinesAbout(context, held, actor));
+  const quoted = quotedLines(context, held, [actor]);
   const rivals = suspects
     .slice(0, 3)
     .map((other) => `another candidate is ${suspectText(other)}: ${other.clues[0]?.text}`);
@@ -107,7 +95,7 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
     lines: currentLogLines(context, held, actor),
     questions: [...owner.questions, ...partners],
     // A guard that the owner itself runs keeps others from changing its objects.
-    obstacles: owner.obstacles.filter(({ servedBy }) => servedBy !== who),
+    obstacles: owner.results.filter(({ servedBy }) => servedBy !== who),
     common: {
       subject: subjectOf(actor),
       finalizer: held.finalizer,
@@ -388,10 +376,6 @@ export function lostNode(context: Context, { objects }: Held, { kind, pods }: Ac
   return nodes.find((node) => pods.every((pod) => pod.nodeName !== node || !pod.ready));
 }
 
-export function nameOf({ kind, name }: Pick<Subject, 'kind' | 'name'>): string {
-  return `${kind} ${name}`;
-}
-
 /** It is ready and reports no failure: with what is said since the deletion, what may keep it, its log, or the last error from before. */
 function runs(owner: Signs): Found | undefined {
   const { actor, context, held, isAhead, lines, log, questions, removal, statements, what, who } =
@@ -431,7 +415,7 @@ function runs(owner: Signs): Found | undefined {
       ...(doubt && !isTaken ? [fixRemedy(doubt.fix ?? find)] : []),
       ...((said && isToResolve) || doubt ? log : log.map((one) => withRole('now', one))),
       ...(isToResolve ? [sayingRemedy(told.source)] : []),
-      ...(isAhead || quote || doubt || !asked[0] ? [] : attemptRemedies(context, held)),
+      ...(quote || doubt || !asked[0] ? [] : attemptRemedies(context, held)),
       ...(isAhead ? [] : escapeRemedies(held)),
       // More time helps only an owner that is at work.
       ...(isToResolve || doubt ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
