@@ -43,12 +43,16 @@ function newestFirst(all: readonly Statement[]): Statement[] {
 
 /** Returns the current failures that the objects, the log of the owner and a dry run report, newest first, each text once. */
 export function refusalsFor(context: Context, held: Held, owner?: Actor) {
-  const all = held.objects.flatMap((object) => [
-    ...trialOf(context, held, object),
-    ...statusOf(context, object),
-    ...eventsOf(context, object, owner),
-  ]);
-  const errors = newestFirst([...all, ...(owner ? logOf(context, held, owner) : [])])
+  const all = held.objects.flatMap((object): Statement[] => {
+    const { text } = invalidity(context, held, object.uid) ?? {};
+    const source = `a dry run that removes the finalizer of ${nameOf(object)}`;
+    const tried = text ? [{ text, source, at: context.now.takenAt, ...FAILURE_NOW }] : [];
+    return [...tried, ...statusOf(context, object), ...eventsOf(context, object, owner)];
+  });
+  const logged = (owner ? currentLogLines(context, held, owner) : [])
+    .filter(({ text, isError }) => isError && !NOISE.test(text))
+    .map(({ text, pod, at }) => ({ text, source: `the log of ${pod}`, at, ...FAILURE_NOW }));
+  const errors = newestFirst([...all, ...logged])
     .filter((one) => one.isNew && one.isFailure)
     .flatMap(({ text, source, at }) =>
       errorsIn(context, text).map((error) => ({ error, source, at })),
@@ -78,10 +82,9 @@ export function troublesOf(context: Context, object: ObjectFacts): string[] {
 
 /** Returns the newest text, also from before the deletion, by which the objects are not well. */
 export function lastComplaint(context: Context, { objects }: Held, owner?: Actor) {
-  const all = objects.flatMap((one) => [
-    ...statusOf(context, one),
-    ...eventsOf(context, one, owner),
-  ]);
+  const all = objects.flatMap((one) =>
+    statusOf(context, one).concat(eventsOf(context, one, owner)),
+  );
   return newestFirst(all).find(({ isFailure, isGeneral }) => isFailure || isGeneral);
 }
 
@@ -114,29 +117,17 @@ export function invalidity({ now }: Context, { finalizer }: Held, uid: string) {
 
 const FAILURE_NOW = { isNew: true, isFailure: true, isGeneral: true };
 
-function trialOf(context: Context, held: Held, object: ObjectFacts): Statement[] {
-  const { text } = invalidity(context, held, object.uid) ?? {};
-  const source = `a dry run that removes the finalizer of ${nameOf(object)}`;
-  return text === undefined ? [] : [{ text, source, at: context.now.takenAt, ...FAILURE_NOW }];
-}
-
-function logOf(context: Context, held: Held, owner: Actor): Statement[] {
-  return currentLogLines(context, held, owner)
-    .filter(({ text, isError }) => isError && !NOISE.test(text))
-    .map(({ text, pod, at }) => ({ text, source: `the log of ${pod}`, at, ...FAILURE_NOW }));
-}
-
 /** Returns the Events about an object that no other program has reported; a Warning is a failure. */
 function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
   const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
   return eventsAbout(context, { objects: [object] })
     .filter((one) => !NOISE.test(one.message) && !isOfAnother(context, one, owner))
-    .map(({ at = '', message: text, reason, type }) => ({
-      ...{ text, source: `Event ${reason} about ${nameOf(object)}`, at },
-      isNew: Date.parse(at) >= began || DURING_DELETION.test(text),
-      isFailure: type === 'Warning',
-      isGeneral: type === 'Warning',
-    }));
+    .map(({ at = '', message: text, reason, type }) => {
+      const source = `Event ${reason} about ${nameOf(object)}`;
+      const isNew = Date.parse(at) >= began || DURING_DELETION.test(text);
+      const isFailure = type === 'Warning';
+      return { text, source, at, isNew, isFailure, isGeneral: isFailure };
+    });
 }
 
 function isOfAnother(context: Context, { component, instance }: EventFacts, owner?: Actor) {
@@ -152,15 +143,19 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   if (!detail || (writers.length > 0 && writers.every(isKubernetesComponent))) return [];
   const of = `of ${nameOf(object)}`;
   const isFailure = (text: string, isStated: boolean, about = text): boolean =>
-    (isStated || isFailureText(text)) &&
+    (isStated ||
+      // A text that counts its progress reports no failure.
+      (FAILURE.test(text) && !/\b\d{1,3} ?%/.test(text)) ||
+      classifyErrorText(text).some(({ kind }) => kind !== 'other')) &&
     (ABOUT_REMOVAL.test(about) || (detail.endedAt === undefined && !OTHER_WORK.test(about)));
   const conditions = detail.conditions.filter(isAgainstIt).map((condition): Statement => {
     const { type, status, reason } = condition;
-    const text = condition.message || conditionText(condition);
+    const what = `${type}${status && `=${status}`}${reason && ` (${reason})`}`;
+    const text = condition.message || what;
     const isStated = (ABNORMAL.test(type) && status !== 'Unknown') || FAILED_REASON.test(reason);
     return {
       ...{ text, ...dateOf(context, object, text, condition) },
-      source: `status condition ${conditionText(condition)} ${of}`,
+      source: `status condition ${what} ${of}`,
       isFailure: isFailure(text, isStated, `${type} ${reason} ${text}`),
       isGeneral: isStated || (status === 'False' && WELL.test(type)),
       isPoor: status === 'False' && WORK.test(type),
@@ -182,10 +177,6 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   return [...conditions, ...texts].filter(({ text }) => !NOISE.test(text));
 }
 
-function conditionText({ type, status, reason }: Condition): string {
-  return `${type}${status && `=${status}`}${reason && ` (${reason})`}`;
-}
-
 /**
  * Returns the errors in the text of a failure. A terminating namespace accepts no new Events, and no clean-up needs them.
  * An error is one of Kubernetes only if its text names a user, or an object by its resource or kind: other systems refuse
@@ -202,14 +193,6 @@ function errorsIn(context: Context, text: string): ContentError[] {
         : error.kind === 'forbidden' && error.user === undefined;
     return isForeign ? { kind: 'other', text: error.text } : error;
   });
-}
-
-function isFailureText(text: string): boolean {
-  return (
-    // A text that counts its progress reports no failure.
-    (FAILURE.test(text) && !/\b\d{1,3} ?%/.test(text)) ||
-    classifyErrorText(text).some(({ kind }) => kind !== 'other')
-  );
 }
 
 /**
@@ -263,11 +246,9 @@ const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
 
 /** Reports whether a condition says that something is not well, by its type and status, or else by its reason. */
 function isAgainstIt({ type, status, reason }: Condition): boolean {
+  if (ABNORMAL.test(type)) return status !== 'False';
   // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
-  const isTrue = status === '' || status === 'True';
-  return ABNORMAL.test(type)
-    ? status !== 'False'
-    : !isTrue || ABOUT_REMOVAL.test(type) || FAILED_REASON.test(reason);
+  return !['', 'True'].includes(status) || ABOUT_REMOVAL.test(type) || FAILED_REASON.test(reason);
 }
 
 /** Work that is no clean-up and fails by the deletion of the namespace: a sync, or what needs Pods or Deployments that are gone. */
