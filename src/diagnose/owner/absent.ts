@@ -153,7 +153,7 @@ export function unknownOwner(
   const paused = pausedBy(context, held);
   // Facts that the object itself shows do not depend on its owner.
   const facing = [
-    ...(paused ? [resumeRemedy(held.type, paused.object, paused.by)] : []),
+    ...(paused ? [resumeRemedy(held.type, paused)] : []),
     ...(said ? [sayingRemedy(said.source)] : []),
   ];
   const find = byHand

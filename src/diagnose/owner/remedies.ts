@@ -36,7 +36,7 @@ import {
 } from './held.ts';
 import { isHolder } from './leases.ts';
 import { productName } from './names.ts';
-import { REACHING_RISK, reachesOut } from './settings.ts';
+import { type Pause, REACHING_RISK, reachesOut } from './settings.ts';
 import { invalidity, refusalsFor } from './statements.ts';
 
 // What helps against the states of an owner, and the removal by hand.
@@ -93,16 +93,12 @@ export function sayingRemedy(what: string): Remedy {
   );
 }
 
-/** Returns the remedy that removes a pause; `by` as `pausedBy` writes it. */
-export function resumeRemedy(type: ResourceType, object: ObjectFacts, by: string): Remedy {
+export function resumeRemedy(type: ResourceType, { object, by, field, key }: Pause): Remedy {
   const target = objectArgs(object, typeName(type));
   const text = `Let its controller act on ${nameOf(object)} again: remove ${by}`;
-  const [, key] = /^annotation ([^=]+)=/.exec(by) ?? [];
-  if (key !== undefined)
-    return fixRemedy(text, { command: kubectl('annotate', ...target, `${key}-`) });
-  const [field = '', value] = by.split(': ');
-  const path = `/${field.replaceAll('.', '/')}`;
-  const ended = { op: 'replace', path, value: value === 'true' ? false : 'Managed' };
+  if (!field) return fixRemedy(text, { command: kubectl('annotate', ...target, `${key}-`) });
+  const path = `/${key.replaceAll('.', '/')}`;
+  const ended = { op: 'replace', path, value: field[1] === 'true' ? false : 'Managed' };
   const risk = 'what the field stops then starts again, which may be more than its controller';
   return fixRemedy(text, { command: patchCommand(target, [ended]), risk });
 }

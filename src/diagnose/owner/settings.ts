@@ -1,5 +1,5 @@
 import { listNames } from '../../base/text.ts';
-import { forbidsDeletion, groupOf, isBuiltIn } from '../../model/facts/metadata.ts';
+import { forbidsDeletion, isBuiltIn } from '../../model/facts/metadata.ts';
 import type { ObjectFacts, ResourceType } from '../../model/snapshot.ts';
 import { type Actor, listOfOthers } from '../actors.ts';
 import { detailOf } from '../content.ts';
@@ -12,9 +12,8 @@ import { domainOf, isOfOneCompany, isOfOneProject } from './names.ts';
 // out; the spec of an object, where its controller deletes more than that.
 
 /**
- * Finds what pauses the controller for all held objects, as `annotation x=true` or `spec.paused: true`. `isUnclear`: a field, or
- * an annotation of a neighbour, may stop something else than the controller that deletes the object. `isGuess`: most known
- * products stop by a field what they run, and not themselves.
+ * Finds what pauses the controller for all held objects. `isUnclear`: a field, or an annotation of a neighbour, may stop something
+ * else than the controller that deletes the object. `isGuess`: most known products stop by a field what they run, and not themselves.
  */
 export function pausedBy(context: Context, held: Held) {
   const known = knownFinalizer(held);
@@ -25,20 +24,20 @@ export function pausedBy(context: Context, held: Held) {
     );
     const own = told.find(([key]) => isAnnotationForOwner(key, held));
     const near = told.find(([key]) => isOfOneCompany(domainOf(key), held.type.group));
+    // A suspended Job, for example, says nothing about other controllers: only fields of custom objects count.
+    const detail = isBuiltIn(held.type.group) ? undefined : detailOf(context, object);
+    const isSet = (one: string): boolean => FIELD.test(one) && PAUSE.test(one.slice(5));
     const annotation = own ?? near;
-    const by = annotation ? `annotation ${annotation.join('=')}` : pauseField(context, object);
+    const field = annotation ? undefined : detail?.settings?.find(isSet)?.split('=');
+    const [key, value] = annotation ?? field ?? [];
+    const by = annotation ? `annotation ${key}=${value}` : `${key}: ${value}`;
     const isGuess = annotation === undefined && known !== undefined;
-    return by ? [{ object, by, isUnclear: own === undefined, isGuess }] : [];
+    return key ? [{ object, field, key, by, isUnclear: own === undefined, isGuess }] : [];
   });
   return pauses.length === held.objects.length ? pauses[0] : undefined;
 }
 
-/** A suspended Job, for example, says nothing about other controllers: only fields of custom objects count. */
-function pauseField(context: Context, object: ObjectFacts): string | undefined {
-  const detail = isBuiltIn(groupOf(object.apiVersion)) ? undefined : detailOf(context, object);
-  const isSet = (one: string): boolean => FIELD.test(one) && PAUSE.test(one.slice(5));
-  return detail?.settings?.find(isSet)?.replace('=', ': ');
-}
+export type Pause = NonNullable<ReturnType<typeof pausedBy>>;
 
 /** A field of the spec; OpenShift's operators have `managementState: Unmanaged` (openshift/api operator/v1). */
 const FIELD = /^spec\.(?:\w+=true|managementState=Unmanaged)$/;

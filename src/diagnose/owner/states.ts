@@ -283,7 +283,7 @@ function paused(owner: Signs): Found | undefined {
   const name = nameOf(object);
   return {
     says: `runs, but ${isUnclear ? 'may be' : 'is'} configured to ignore ${name}: ${by}`,
-    remedies: [resumeRemedy(held.type, object, by), ...log],
+    remedies: [resumeRemedy(held.type, pause), ...log],
     evidence: [`${name}: ${by}`],
     certainty: isUnclear ? 'likely' : certainty,
     ...(isInside(context, object.namespace) && { scope: 'namespace' }),
