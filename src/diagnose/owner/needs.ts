@@ -17,6 +17,7 @@ import { countsOf, detailOf, groupsOf, servedType, typeNamedBy } from '../conten
 import { type Context, isInside, willBeDeleted } from '../context.ts';
 import { canName, INPUT_KINDS } from '../detail.ts';
 import type { ContentError, ErrorOf } from '../error-texts.ts';
+import { nameOf } from '../results.ts';
 import { typeNamed } from '../waits.ts';
 import { type Held, knownFinalizer, writerOf } from './held.ts';
 import { hasWord } from './logs.ts';
@@ -35,14 +36,11 @@ interface Named {
   by: string;
 }
 
-/**
- * Returns what the references of these specs name and a clean-up may read. An object of the cluster may mean its reader's
- * namespace, as a ClusterSecretStore with the credentials of each tenant, or that of its controller: a forecast sees which
- * one has the object.
- */
+/** Returns what the references of these specs name and a clean-up may read. */
 export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
   const { forecast, namespace: own } = context.now;
   return objects.flatMap((object) => {
+    // A ClusterSecretStore may mean its reader's namespace, or that of its controller: a forecast sees which one has the object.
     const here = object.namespace || (forecast && own.name);
     const { references = [] } = detailOf(context, object) ?? {};
     return references.flatMap(({ field, group, isAddress, isMade, kind, name, ...given }) => {
@@ -91,16 +89,28 @@ export function lostDoubt({ now }: Context, what: string, certainty: Doubt['cert
 
 /** Returns everything that the owner may need and lacks, or will lack after the deletion; the surest first. */
 export function needsOfOwner(context: Context, held: Held, actor?: Actor): Doubt[] {
-  const services = context.now.forecast ? servicesHere(context, actor?.addresses) : [];
+  const { forecast } = context.now;
+  const services = forecast ? servicesHere(context, actor?.addresses) : [];
+  // A clean-up may fail as the object says of other work.
+  const complaints = (forecast ? held.objects : []).flatMap((object) =>
+    troublesOf(context, object).map((text): Doubt => {
+      const says = `${nameOf(object)} says in its status: ${shortQuote(text)}`;
+      // A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused.
+      return {
+        says,
+        certainty: /because it is being terminated/.test(text) ? 'likely' : 'unknown',
+      };
+    }),
+  );
   const needs = [
     ...creations(context, held),
     ...inputsLacking(context, held, actor),
     ...services.map((one) => lostDoubt(context, `${one} (its settings address it)`, 'unknown')),
-    ...complaints(context, held),
+    ...complaints,
   ];
-  return [...new Map(needs.map((need) => [need.says, need])).values()].toSorted(
-    (a, b) => Number(a.certainty === 'unknown') - Number(b.certainty === 'unknown'),
-  );
+  const unique = new Map(needs.map((need) => [need.says, need]));
+  // `likely` sorts before `unknown`.
+  return [...unique.values()].sort((a, b) => a.certainty.localeCompare(b.certainty));
 }
 
 /** Says what the owner needs and was deleted with this namespace, by an error of it: waiting never helps. */
@@ -231,7 +241,7 @@ function namedAbsent(context: Context, held: Held, error: ErrorOf<'not-found'>) 
   const { name: here } = context.now.namespace;
   const { name, namespace, resource, text } = error;
   const what = `${typeNamedBy(context, resource, error.group)?.kind ?? resource} ${name}`;
-  if (held.objects.some((one) => `${one.kind} ${one.name}` === what)) return undefined;
+  if (held.objects.some((one) => nameOf(one) === what)) return undefined;
   if (namespace !== undefined) return namespace === here ? what : undefined;
   // Operators name what they make after the object that it is for: `rabbit-default-user`.
   const isNamed = held.objects
@@ -252,17 +262,6 @@ function namedAbsent(context: Context, held: Held, error: ErrorOf<'not-found'>) 
 function servicesHere({ now }: Context, addresses: readonly string[] = []): string[] {
   const own = addresses.filter((one) => one.endsWith(`.${now.namespace.name}`));
   return own.map((one) => `Service ${one.split('.')[0]}`);
-}
-
-/** Returns what the held objects say against themselves before their deletion: the clean-up may fail in the same way. */
-function complaints(context: Context, held: Held): Doubt[] {
-  return (context.now.forecast ? held.objects : []).flatMap((object) =>
-    troublesOf(context, object).map((text) => ({
-      says: `${object.kind} ${object.name} says in its status: ${shortQuote(text)}`,
-      // A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused.
-      certainty: text.includes('because it is being terminated') ? 'likely' : 'unknown',
-    })),
-  );
 }
 
 /** Returns why the owner may read an object: a held one names or selects it, its name, or a mark of the owner's project. */
@@ -313,11 +312,9 @@ export function wantedInputs(
   });
 }
 
-/**
- * Returns what the catalogue knows that the owner creates or reads for these objects; undefined where that is not known. Of
- * a built-in object only that is needed: a Pod's containers use what its spec names, not the owner of its finalizer.
- */
+/** Returns what the catalogue knows that the owner creates or reads for these objects; undefined where that is not known. */
 function listed(context: Context, held: Held, action: CleanupNeed['action']) {
+  // A Pod's containers use what its spec names, not the owner of its finalizer.
   const needs = knownFinalizer(held)?.needs ?? (isBuiltIn(held.type.group) ? [] : undefined);
   const settings = held.objects.flatMap((one) => detailOf(context, one)?.settings ?? []);
   const isSet = (one: string): boolean =>

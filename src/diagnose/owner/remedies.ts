@@ -146,10 +146,7 @@ export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
   return [fixRemedy(text)];
 }
 
-/**
- * Returns the remedies that grant a permission that the owner lacks. They add to the role of an earlier run, which may
- * name other objects. A text from the cluster is no reason to grant permissions on anything but the held objects.
- */
+/** Returns the remedies that grant a permission that the owner lacks. They add to the role of an earlier run, which may name other objects. */
 export function grantRemedies(
   { context, held, candidate, actor }: Sufferer,
   error?: ContentError & { kind: 'forbidden' },
@@ -157,6 +154,7 @@ export function grantRemedies(
   const { account, rights } = candidate;
   const user = `system:serviceaccount:${account?.namespace}:${account?.name}`;
   const type = typeName(held.type);
+  // A text from the cluster is no reason to grant permissions on anything but the held objects.
   if (error !== undefined && `${error.user} ${typeName(error)}` !== `${user} ${type}`) {
     const quote = shortQuote(error.text);
     return [fixRemedy(`Let the request pass, if it is meant to be allowed: "${quote}"`)];
@@ -292,10 +290,8 @@ export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
 }
 
 /**
- * Returns the removal from spec.finalizers. Other writes to the namespace keep that list without an error; only PUT
- * /finalize changes it, and removes every entry that its body omits (kubernetes
- * pkg/registry/core/namespace/strategy.go). The body carries uid and resourceVersion as just read, which the server
- * takes as preconditions.
+ * Returns the removal from spec.finalizers: only PUT /finalize changes that list, and removes every entry that its body omits
+ * (kubernetes pkg/registry/core/namespace/strategy.go). The server takes uid and resourceVersion in the body as preconditions.
  */
 function specRemoval(context: Context, held: Held): Remedy {
   const { name, uid } = context.now.namespace;

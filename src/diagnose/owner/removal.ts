@@ -19,11 +19,7 @@ export function removalRequest(context: Context, { objects, subject, type }: Hel
 
 const CHANGES = 'changes a field at every update, which the API server refuses';
 
-/**
- * Finds what refuses the update that removes the finalizer: proven by a dry run, certain because a webhook matches, fails
- * closed and nothing is behind its Service, or told by the objects or their Events. What an owner says is read with its
- * other errors. A dry run that is accepted clears admission.
- */
+/** Finds what refuses the update that removes the finalizer: by a dry run, a dead webhook, or what the objects or their Events say. */
 export function judgeRemoval(
   context: Context,
   held: Held,
@@ -36,6 +32,7 @@ export function judgeRemoval(
   const results = [
     ...all.flatMap((one) => one.results),
     ...told.flatMap(({ error }) =>
+      // What an owner says is read with its other errors.
       owner?.actor === undefined && isAdmissionError(error)
         ? refusalResult(context, error, request)
         : refusesOtherChange(error, held.type)

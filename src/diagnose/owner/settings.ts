@@ -11,10 +11,7 @@ import { domainOf, isOfOneCompany, isOfOneProject } from './names.ts';
 // What settings say: an object to its controller, to leave it alone or not to delete it; arguments, what a controller leaves
 // out; the spec of an object, where its controller deletes more than that.
 
-/**
- * Finds what pauses the controller for all held objects. `isUnclear`: a field, or an annotation of a neighbour, may stop something
- * else than the controller that deletes the object. `isGuess`: most known products stop by a field what they run, and not themselves.
- */
+/** Finds what pauses the controller for all held objects. */
 export function pausedBy(context: Context, held: Held) {
   const known = knownFinalizer(held);
   if (known?.actsWhenPaused) return undefined;
@@ -31,7 +28,9 @@ export function pausedBy(context: Context, held: Held) {
     const field = annotation ? undefined : detail?.settings?.find(isSet)?.split('=');
     const [key, value] = annotation ?? field ?? [];
     const by = annotation ? `annotation ${key}=${value}` : `${key}: ${value}`;
+    // Most known products stop by a field what they run, and not themselves.
     const isGuess = annotation === undefined && known !== undefined;
+    // A field, or an annotation of a neighbour, may stop something else than the controller that deletes the object.
     return key ? [{ object, field, key, by, isUnclear: own === undefined, isGuess }] : [];
   });
   return pauses.length === held.objects.length ? pauses[0] : undefined;
@@ -107,14 +106,11 @@ function mayMatch(option: RegExp, setting: string, labels: Record<string, string
   return requirements.every(([, key = '', value]) => labels[key] === value);
 }
 
-/**
- * Reports whether an argument such as `--widget-class=blue` is for another class than the object names, in
- * `spec.widgetClass`, `spec.class` or an annotation such as `example.com/widget.class`. Other classes, as
- * `--storage-class`, are of what the controller makes.
- */
+/** Reports whether `--widget-class=blue` is for another class than the object names; `--storage-class` is of what its controller makes. */
 function isOfOtherClass(context: Context, argument: string, object: ObjectFacts): boolean {
   const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(argument) ?? [];
   const own = ['class', `${object.kind.toLowerCase()}class`];
+  // `spec.widgetClass`, `spec.class` or an annotation such as `example.com/widget.class`.
   const field = new RegExp(`^spec\\.(?:${own.join('|')})=(.+)$`, 'i');
   const named = [
     ...(detailOf(context, object)?.settings ?? []).flatMap((one) => field.exec(one)?.[1] ?? []),

@@ -66,14 +66,11 @@ export function statusTexts(context: Context, { objects }: Held): Statement[] {
   return newestFirst(objects.flatMap((one) => statusOf(context, one))).filter(({ isNew }) => isNew);
 }
 
-/**
- * Returns what the status of an object says against it before a deletion. Beside a condition such as Ready=True, only conditions
- * about the whole object and failures count: any other text is history, and any other condition that is False says that an
- * option is not in use. Work that has ended fails no more.
- */
+/** Returns what the status of an object says against it before a deletion. Work that has ended fails no more. */
 export function troublesOf(context: Context, object: ObjectFacts): string[] {
   const { conditions, endedAt } = detailOf(context, object) ?? {};
   if (endedAt !== undefined) return [];
+  // Beside Ready=True, any text but about the whole object is history, and any other condition that is False an option not in use.
   const isWell = saysWell(conditions);
   return statusOf(context, object)
     .filter((one) => (one.isFailure && (one.isGeneral || !isWell)) || one.isPoor)
@@ -177,16 +174,14 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   return [...conditions, ...texts].filter(({ text }) => !NOISE.test(text));
 }
 
-/**
- * Returns the errors in the text of a failure. A terminating namespace accepts no new Events, and no clean-up needs them.
- * An error is one of Kubernetes only if its text names a user, or an object by its resource or kind: other systems refuse
- * with similar texts. Client libraries write the kind in lower case: `issuer.cert-manager.io "x" not found`.
- */
+/** Returns the errors in the text of a failure. */
 function errorsIn(context: Context, text: string): ContentError[] {
   const errors = classifyErrorText(text);
+  // A terminating namespace accepts no new Events, and no clean-up needs them.
   if (errors.some((one) => 'resource' in one && one.resource === 'events')) return [];
   const known = errors.filter(({ kind }) => kind !== 'other');
   return (known.length > 0 ? known : errors.slice(0, 1)).map((error) => {
+    // Other systems refuse with similar texts, which name no user, and no object by its resource or kind.
     const isForeign =
       error.kind === 'not-found'
         ? typeNamedBy(context, error.resource, error.group)?.group !== error.group
