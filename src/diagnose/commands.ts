@@ -91,51 +91,45 @@ export function neededToStart(context: Context, actor: Actor): Wanted['partners'
 /** Returns the remedies that give a workload without pods its pods back. `then`: what happens next. */
 export function startRemedies(context: Context, actor: Actor, then: string): [Remedy, ...Remedy[]] {
   const { owner, scaledBy } = actor;
-  const { text, ...how } = scaleUp(context, actor);
-  const { manager = '' } = scaledBy ?? {};
-  // What manages it would have set back what a person set; `kubectl scale` leaves no field manager.
-  const isByHand = /^(?:|kubectl.*|oc|Mozilla|k9s|lens.*|node-fetch|dashboard)$/i.test(manager);
-  const known = identifiesProgram(manager) && `field manager "${manager}"`;
-  const by = !isByHand && (owner ? `${owner.kind} ${owner.name}` : known);
-  if (!by) return [fixRemedy(`${text}; ${then}`, how)];
-  const start = upperFirst(`${firstCreate(context, actor)}start ${actorText(actor)} through ${by}`);
-  const through = `${start}, which manages it (by its settings, or in Git); ${then}`;
-  const byHand = `${text} by hand, which helps until ${by} undoes it`;
-  return [fixRemedy(through), withRole('or', { text: byHand, ...how })];
-}
-
-/** Returns the way to change the workload itself. */
-function scaleUp(context: Context, actor: Actor): Omit<Remedy, 'role'> {
-  const { apiVersion, kind, nodeSelector } = actor;
-  const who = actorText(actor);
-  const target = objectArgs(actor);
-  if (kind === 'Job' || kind === 'CronJob') {
-    const command = patchCommand(target, [{ op: 'replace', path: '/spec/suspend', value: false }]);
-    return { text: `Resume ${who}`, command };
-  }
-  if (kind === 'DaemonSet') {
-    const patch = { op: 'remove', path: '/spec/template/spec/nodeSelector' };
-    return {
-      text: `Let nodes take the pods of ${who} again`,
-      ...(Object.keys(nodeSelector).length > 0 && {
-        command: patchCommand(target, [patch]),
-        risk: 'its pods start on every node that its tolerations allow',
-      }),
-    };
-  }
-  const [group] = apiVersion.split('/');
-  const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
-  const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
-  return { text: upperFirst(`${firstCreate(context, actor)}scale ${who} up`), command };
-}
-
-function firstCreate(context: Context, actor: Actor): string {
   const absent = neededToStart(context, actor).flatMap(({ type, namespace, name }) => {
     const read = context.now.partners[partnerKey({ ...type, namespace, name })];
     return read?.ok && read.value === undefined ? `${type.kind} ${namespace}/${name}` : [];
   });
   const all = listWords([...new Set(absent)]);
-  return all && `First create ${all}, without which its pods do not start. Then `;
+  const create = all && `first create ${all}, without which its pods do not start. Then `;
+  const { text, ...how } = scaleUp(actor);
+  const start = upperFirst(create + text);
+  const { manager = '' } = scaledBy ?? {};
+  // What manages it would have set back what a person set; `kubectl scale` leaves no field manager.
+  const isByHand = /^(?:|kubectl.*|oc|Mozilla|k9s|lens.*|node-fetch|dashboard)$/i.test(manager);
+  const known = identifiesProgram(manager) && `field manager "${manager}"`;
+  const by = !isByHand && (owner ? `${owner.kind} ${owner.name}` : known);
+  if (!by) return [fixRemedy(`${start}; ${then}`, how)];
+  const through = `${create}start ${actorText(actor)} through ${by}, which manages it (by its settings, or in Git); ${then}`;
+  const byHand = `${start} by hand, which helps until ${by} undoes it`;
+  return [fixRemedy(upperFirst(through)), withRole('or', { text: byHand, ...how })];
+}
+
+/** Returns the way to change the workload itself. */
+function scaleUp(actor: Actor): Omit<Remedy, 'role'> {
+  const { apiVersion, kind, nodeSelector } = actor;
+  const who = actorText(actor);
+  if (kind === 'Job' || kind === 'CronJob') {
+    const patch = { op: 'replace', path: '/spec/suspend', value: false };
+    const command = patchCommand(objectArgs(actor), [patch]);
+    return { text: `resume ${who}`, command };
+  }
+  if (kind === 'DaemonSet') {
+    const patch = { op: 'remove', path: '/spec/template/spec/nodeSelector' };
+    const text = `let nodes take the pods of ${who} again`;
+    if (Object.keys(nodeSelector).length === 0) return { text };
+    const risk = 'its pods start on every node that its tolerations allow';
+    return { text, command: patchCommand(objectArgs(actor), [patch]), risk };
+  }
+  const [group] = apiVersion.split('/');
+  const type = group === 'apps' ? undefined : `${kind.toLowerCase()}.${group}`;
+  const command = kubectl('scale', ...objectArgs(actor, type), '--replicas=1');
+  return { text: `scale ${who} up`, command };
 }
 
 /** Returns the remedies for pods that are not ready: what ended a container is in the log before its restart. */
