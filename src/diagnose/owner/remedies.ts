@@ -2,7 +2,7 @@ import { listNames, listWords, lowerFirst, shortQuote } from '../../base/text.ts
 import { isBuiltIn, NAMESPACE_TYPE, removalPatch, typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
-import { type ObjectFacts, type ResourceType, trialKey } from '../../model/snapshot.ts';
+import { type ResourceType, trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
 import { refusesOtherChange } from '../admission/refusals.ts';
 import {
