@@ -193,7 +193,7 @@ async function run(
   }
   const [exitCode] = (await once(child, 'close')) as [number | null];
   clearTimeout(late);
-  log.end();
+  await new Promise<void>((resolve) => log.end(resolve));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stop);
   return isLate ? null : exitCode;
 }
