@@ -170,7 +170,7 @@ export function unboundRoles(
     itemsIn(list).flatMap(({ role: { kind, name } }) => (kind === 'ClusterRole' ? name : [])),
   );
   const canChangePart = (rule: RuleFacts): boolean =>
-    rule.apiGroups.includes(type.group) &&
+    hasOne(rule.apiGroups, type.group) &&
     canChange(rule) &&
     rule.resources.some((one) => parts.includes(one));
   return itemsIn(cluster.clusterRoles)
