@@ -332,27 +332,39 @@ function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 const CONTROLLER = /\b(?:controller|manager|operator)\b/;
 
-/** Reports whether the workload has such a name, or, with a right to the type, such a program: a dashboard may run the image of the operator. */
-function isNamed(candidate: Suspect, actor: Actor, isIt: (name: string) => boolean): boolean {
-  const mayBe = actor.isGone || mayChange(candidate) || candidate.lost !== undefined;
-  const names = mayBe && !WEBHOOK.test(actor.name) ? actor.programs : [actor.name];
-  return withoutRelease(actor, names).some((name) => identifiesProgram(name) && isIt(name));
+/**
+ * Reports whether the workload has such a name, or, with a right to the type, such a program, if nobody beside it is called
+ * so: a dashboard may run the image of the operator, and External Secrets' cert-controller runs that of `external-secrets`.
+ */
+function isNamed({ candidates }: OwnerQuestion, one: Suspect, isIt: (name: string) => boolean) {
+  const mayBe = (other: Suspect): boolean =>
+    other.actor?.isGone === true || mayChange(other) || other.lost !== undefined;
+  const isCalled = ({ actor }: Suspect, names = [actor?.name ?? '']): boolean =>
+    actor !== undefined &&
+    withoutRelease(actor, names).some((name) => identifiesProgram(name) && isIt(name));
+  const isBeside = (other: Suspect): boolean =>
+    other.actor?.namespace === one.actor?.namespace && mayBe(other) && isCalled(other);
+  const { name = '', programs = [] } = one.actor ?? {};
+  const isPart = !mayBe(one) || WEBHOOK.test(name) || candidates.some(isBeside);
+  return isCalled(one, isPart ? [name] : programs);
 }
 
-function isWriter({ program }: OwnerQuestion, candidate: Suspect) {
+function isWriter(question: OwnerQuestion, candidate: Suspect) {
+  const { program } = question;
   const { actor, account } = candidate;
   const isIt = (name = ''): boolean => isSameName(name, program);
-  return (actor ? isNamed(candidate, actor, isIt) : isIt(account?.name))
+  return (actor ? isNamed(question, candidate, isIt) : isIt(account?.name))
     ? `field manager "${program}"`
     : undefined;
 }
 
-function isKnown({ known, candidates }: OwnerQuestion, candidate: Suspect) {
+function isKnown(question: OwnerQuestion, candidate: Suspect) {
+  const { known, candidates } = question;
   if (known === undefined || known.anyController) return undefined;
   const isProduct = (one: Suspect): boolean =>
     one.actor !== undefined &&
     (isDefaultWorkload(known, one.actor) ||
-      isNamed(one, one.actor, (name) => isExactWorkloadName(known, name)));
+      isNamed(question, one, (name) => isExactWorkloadName(known, name)));
   const isIt =
     candidate.actor === undefined
       ? isExactWorkloadName(known, candidate.account?.name ?? '') && !candidates.some(isProduct)
