@@ -581,12 +581,13 @@ const ROWS: Record<string, Row> = {
     },
     says: /may not lead: Lease kube-system\/cert-manager-controller/,
   },
-  'a controller that said that it failed, and then lost its Lease before the deletion': {
+  'a controller that lost its Lease, and said as its last that it failed, before the deletion': {
     ...{ in: 'not-leading', is: 'owner-running', says: /may not lead: Lease .* by elsewhere_1/ },
     change: (now) => {
-      const lead = { holder: 'elsewhere_1', renewTime: now.takenAt };
-      Object.assign(named(listed(now, 'leases'), 'widget-operator'), lead);
       const [regarding] = heldIn(now);
+      const before = new Date(Date.parse(regarding?.creationTimestamp ?? '') - 5_000).toISOString();
+      const lead = { holder: 'elsewhere_1', renewTime: before, durationSeconds: 86_400 };
+      Object.assign(named(listed(now, 'leases'), 'widget-operator'), lead);
       const failed = { type: 'Warning', message: 'failed to do it', component: 'widget-operator' };
       const event = { ...failed, regarding, at: regarding?.creationTimestamp };
       Object.assign(now.places[now.namespace.name] ?? {}, { events: readOk([event]) });

@@ -213,11 +213,11 @@ function fails(owner: Signs): Found | undefined {
   const { change, impersonates } = candidate.rights;
   const mayChange = change !== undefined || impersonates || !isRbacRead(context);
   // A text that names an object which holds this one back reports a wait, which has a finding of its own. What was said before
-  // the deletion, while it led, does not say why one that has lost its Lease does not act.
-  const led = Date.parse(lostLease(context, held, actor)?.renewTime ?? '');
+  // the deletion does not say why one that has lost its Lease does not act: who leads works on for seconds after that.
+  const isLed = lostLease(context, held, actor) === undefined;
   const refusals = refusalsFor(context, held, actor).filter(
     ({ at, error }) =>
-      !(Date.parse(at) < Math.min(led, Date.parse(held.since))) &&
+      (isLed || !(Date.parse(at) < Date.parse(held.since))) &&
       idsTold(context, held, [error.text]).length === 0,
   );
   // An error that does not end by waiting decides over the others.
