@@ -13,7 +13,7 @@ import { currentLogLines } from './owner/logs.ts';
 import { domainOf, isOfOneProject } from './owner/names.ts';
 import { isWaitText, statusTexts } from './owner/statements.ts';
 import { idsOfHeld, namespaceSubject, type RuleResult, resultId } from './results.ts';
-import { idsOfObject, idsOfPod } from './rules/pods.ts';
+import { idsOfObject } from './rules/pods.ts';
 
 type Tie = (context: Context, held: Held, to: ObjectFacts, texts: readonly string[]) => boolean;
 
@@ -68,7 +68,7 @@ export function idsAwaited(context: Context, held: Held, owner?: Actor): string[
   const lines = owner === undefined ? [] : currentLogLines(context, held, owner);
   const texts = [...waitTexts(context, held), ...lines.map(({ text }) => text)];
   const objects = objectsAwaited(context, held).flatMap((object) => idsOfObject(context, object));
-  return [...objects, ...idsOfPods(context, held), ...idsTold(context, held, texts)];
+  return [...objects, ...idsTold(context, held, texts)];
 }
 
 /** Returns the ids of objects, of other finalizers of the object, and of namespaces, that texts call awaited. */
@@ -83,11 +83,12 @@ export function idsTold(context: Context, held: Held, all: readonly string[]): s
   ];
 }
 
-/** Returns the terminating objects of the namespace by group, and those outside of it that were read by name. */
-const terminatingGroups = remember(({ now }: Context): ObjectFacts[][] => {
-  const partners = Object.values(now.partners).flatMap((read) => valueIn(read) ?? []);
+/** Returns the terminating objects of the namespace by group, each of its pods, and those outside of it that were read by name. */
+const terminatingGroups = remember((context: Context): ObjectFacts[][] => {
+  const partners = Object.values(context.now.partners).flatMap((read) => valueIn(read) ?? []);
   const outside = partners.filter(({ deletionTimestamp }) => deletionTimestamp !== undefined);
-  return [...groupsOf(now).map(({ examples }) => examples), ...outside.map((one) => [one])];
+  const alone = [...terminatingPods(context), ...outside].map((one) => [one]);
+  return [...groupsOf(context.now).map(({ examples }) => examples), ...alone];
 });
 
 function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
@@ -212,15 +213,6 @@ function isLabelled(
         (name === other.name && value === namespace),
     );
   });
-}
-
-/** Returns the ids of the findings about terminating pods that the held object owns, or is reserved for. */
-export function idsOfPods(context: Context, held: Held): string[] {
-  const isTied = (pod: ObjectFacts): boolean =>
-    EDGES.owned(context, held, pod) ||
-    held.objects.some((one) => hasUidInStatus(context, one, pod));
-  const pods = terminatingPods(context).filter(isTied);
-  return pods.flatMap((pod) => idsOfPod(context, pod));
 }
 
 export function namedOutside(context: Context, held: Held): Wanted['partners'] {

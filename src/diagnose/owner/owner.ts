@@ -11,7 +11,7 @@ import { type Context, isForeseen, willBeDeleted } from '../context.ts';
 import { idsOfHeld, type RuleResult, resultId } from '../results.ts';
 import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
 import { idsOfObject } from '../rules/pods.ts';
-import { idsAwaited, idsOfPods, objectsAwaited, unreadPartner } from '../waits.ts';
+import { idsAwaited, objectsAwaited, unreadPartner } from '../waits.ts';
 import { missingOwner, unknownOwner } from './absent.ts';
 import { workloadExists } from './clues.ts';
 import {
@@ -192,10 +192,7 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
   // The status of a ResourceClaim names the pod for which it is reserved; a claim of a volume names what waits for it.
   const isReserved = type.group === 'resource.k8s.io';
   const ties = isReserved ? (['named', 'owned'] as const) : (['owned'] as const);
-  const children = objectsAwaited(context, held, ties).flatMap((object) =>
-    idsOfObject(context, object),
-  );
-  const parts = [...children, ...idsOfPods(context, held)];
+  const parts = objectsAwaited(context, held, ties).flatMap((one) => idsOfObject(context, one));
   if (parts.length > 0) return { ...OPEN, waitsFor: parts };
   const { kind, name } = subject;
   const who = listNames(users, 3);

@@ -37,17 +37,30 @@ const namesOf = (pods: readonly PodFacts[]): string => listNames(pods.map(({ nam
 /** Longer than a job can wait, in seconds: GitHub ends a job after 6 h. */
 const ENDLESS_GRACE = 6 * 3_600;
 
-/**
- * Finds pods within their grace period. A pod's deletionTimestamp is the time of the request plus that period
- * (registry/core/pod/strategy.go, CheckGracefulDelete). On Kubernetes >= 1.33 all conditions are False meanwhile.
- */
-export function podGracePeriod(context: Context): RuleResult[] {
+/** Finds pods that have not ended, each finding with all of its pods: in their grace period, or overdue, by node. */
+const unendedPods = remember((context: Context) => {
   const { now, nowMs } = context;
-  const pods = terminatingPods(context)
+  const inTime = terminatingPods(context)
     .filter((pod) => isInGracePeriod(pod, nowMs) && !isUnattended(now, pod))
     .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
-  const [last] = pods;
-  if (last === undefined) return [];
+  const overdue = [...overdueByNode(context)].map(([node, pods]) => {
+    return { pods, result: overdueResult(context, node, pods) };
+  });
+  const [last] = inTime;
+  return last
+    ? [{ pods: inTime, result: gracePeriodResult(context, inTime, last) }, ...overdue]
+    : overdue;
+});
+
+export function podsNotEnded(context: Context): RuleResult[] {
+  return unendedPods(context).map(({ result }) => result);
+}
+
+/**
+ * Returns the finding about pods in their grace period. A pod's deletionTimestamp is the time of the request plus that period
+ * (registry/core/pod/strategy.go, CheckGracefulDelete). On Kubernetes >= 1.33 all conditions are False meanwhile.
+ */
+function gracePeriodResult(context: Context, pods: PodFacts[], last: PodFacts): RuleResult {
   const { deletionTimestamp: until, deletionGracePeriodSeconds: seconds = 0, nodeName } = last;
   const grace = formatDuration(1_000 * seconds);
   const wait = `Give the pod more time: a timeout above the grace period of ${grace}`;
@@ -55,34 +68,23 @@ export function podGracePeriod(context: Context): RuleResult[] {
     context,
     `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
   );
-  const { text, ...rest } = forceRemedy(pods);
+  const isEndless = seconds > ENDLESS_GRACE;
   // It waits for half of the grace period, or until its next list of all namespaces (--namespace-sync-period).
-  const again = `${text}; Kubernetes looks at the namespace again within 5 minutes`;
-  const force = withRole(seconds > ENDLESS_GRACE ? 'now' : 'or', { text: again, ...rest });
-  return [
-    {
-      ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
-      ...foldSubjects(pods),
-      message: `is still shutting down: its grace period of ${grace} runs until ${until}`,
-      evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
-      remedies: seconds > ENDLESS_GRACE ? [force, ...lower] : [fixRemedy(wait), ...lower, force],
-    },
-  ];
+  const again = '; Kubernetes looks at the namespace again within 5 minutes';
+  const force = forceRemedy(pods, isEndless ? 'now' : 'or', again);
+  return {
+    ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
+    ...foldSubjects(pods),
+    message: `is still shutting down: its grace period of ${grace} runs until ${until}`,
+    evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
+    remedies: isEndless ? [force, ...lower] : [fixRemedy(wait), ...lower, force],
+  };
 }
 
 /** Reports whether no kubelet can confirm its end. The pod garbage collector deletes pods of a deleted node. */
 export function isNodeLost({ nodes }: Snapshot, { nodeName }: PodFacts): boolean {
   const node = valueIn(nodes[nodeName ?? '']);
   return node !== undefined && node.ready !== 'True';
-}
-
-/** Returns the id of the finding, shared with other pods, that says why a terminating pod has not ended. */
-export function idsOfPod(context: Context, pod: PodFacts): string[] {
-  const { nodeName = '', uid } = pod;
-  const overdue = overdueByNode(context).get(nodeName) ?? [];
-  if (overdue.some((one) => one.uid === uid))
-    return [resultId(overdueResult(context, nodeName, overdue))];
-  return isInGracePeriod(pod, context.nowMs) ? podGracePeriod(context).map(resultId) : [];
 }
 
 // What the kubelet of a ready node waits for before it confirms the end of a pod. Its Events say it of a pod that was
@@ -171,10 +173,6 @@ const overdueByNode = remember((context: Context): Map<string, PodFacts[]> => {
   return Map.groupBy(overdue, ({ nodeName = '' }) => nodeName);
 });
 
-export function podOverdue(context: Context): RuleResult[] {
-  return [...overdueByNode(context)].map(([name, pods]) => overdueResult(context, name, pods));
-}
-
 /** Returns the finding about overdue pods of a node: it is lost, or its kubelet waits for something. */
 function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): RuleResult {
   const { forecast, nodes } = context.now;
@@ -194,7 +192,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     ],
     blocksNamespace: true,
   };
-  const force = withRole('or', forceRemedy(pods));
+  const force = forceRemedy(pods);
   if (read?.ok && node?.ready !== 'True') {
     const isFaulty = node?.ready === 'False';
     const lost = node === undefined ? 'no longer exists' : 'is not ready';
@@ -259,14 +257,11 @@ function kubeletTrouble(
   }
   const { agent, trouble } = found;
   const who = actorText(agent);
-  const where = [...namespaceArgs(agent.namespace), '--field-selector', `spec.nodeName=${node}`];
   const absent = `See which nodes ${who} selects, and what it tolerates: node ${node} has no pod of it`;
-  const seeAgent = found.pod
-    ? lookRemedy(
-        `See the pods of ${who} on node ${node}`,
-        kubectl('get', 'pods', ...where, '-o', 'wide'),
-      )
-    : lookRemedy(absent, kubectl('describe', ...objectArgs(agent)));
+  const seeAgent = lookRemedy(
+    found.pod ? `See why Pod ${found.pod.name} is not ready` : absent,
+    kubectl('describe', ...objectArgs(found.pod ?? agent)),
+  );
   const state = `${agent.ready} of ${agent.wanted} ready; it ${trouble}`;
   // What uses a driver needs it. A network plugin without pods may have been replaced by another one on purpose.
   const start =
@@ -300,9 +295,10 @@ function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
 }
 
 /** Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped (kubelet.go, SyncTerminatingPod). */
-function forceRemedy(pods: readonly PodFacts[]): Remedy {
+function forceRemedy(pods: readonly PodFacts[], role: Remedy['role'] = 'or', then = ''): Remedy {
   return {
-    text: `Delete Pod ${namesOf(pods)} without waiting for a kubelet`,
+    role,
+    text: `Delete Pod ${namesOf(pods)} without waiting for a kubelet${then}`,
     command: deletePodsCommand(pods, '--grace-period=0', '--force'),
     risk: 'the Pod object is deleted although its containers may still run and use their volumes',
   };
@@ -409,24 +405,26 @@ export function wantedNodeAgents(context: Context): Partial<Wanted> {
  * their finalizer: the data would be deleted with the claim while the pod uses it.
  */
 export function volumeInUse(context: Context): RuleResult[] {
-  const claims = groupsOf(context.now).filter(({ type }) => type.kind === CLAIM);
-  return claims.flatMap(({ examples }) => examples.flatMap((one) => inUse(context, one) ?? []));
+  const terminating = groupsOf(context.now).flatMap(({ examples }) => examples);
+  return terminating.flatMap((object) => inUse(context, object) ?? []);
 }
 
 export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
   return finalizer === CLAIM_PROTECTION && usersOf(context, object).length > 0;
 }
 
-/** Returns the ids of the findings about an object that is terminating: its finalizers, or the pods that use a claim. */
+/** Returns the ids of the findings about an object that is terminating: its finalizers, the end of a pod, or the pods that use a claim. */
 export function idsOfObject(context: Context, object: ObjectFacts): string[] {
-  const result = inUse(context, object);
-  return result ? [resultId(result)] : idsOfHeld(object);
+  const used = inUse(context, object);
+  if (used) return [resultId(used)];
+  const own = unendedPods(context).filter(({ pods }) => pods.some(({ uid }) => uid === object.uid));
+  return [...idsOfHeld(object), ...own.map(({ result }) => resultId(result))];
 }
 
-function usersOf({ now }: Context, { finalizers, name }: ObjectFacts): PodFacts[] {
+function usersOf({ now }: Context, { kind, finalizers, name }: ObjectFacts): PodFacts[] {
+  const isProtected = kind === CLAIM && finalizers.includes(CLAIM_PROTECTION);
   return itemsIn(now.pods).filter(
-    ({ nodeName, claims }) =>
-      finalizers.includes(CLAIM_PROTECTION) && nodeName !== undefined && claims.includes(name),
+    ({ nodeName, claims }) => isProtected && nodeName !== undefined && claims.includes(name),
   );
 }
 
@@ -443,7 +441,6 @@ function inUse(context: Context, claim: ObjectFacts): RuleResult | undefined {
   const refusals = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
     .map((error) => resultId(refusalOfContent(context, error)));
-  const awaited = pods.flatMap((pod) => [...idsOfHeld(pod), ...idsOfPod(context, pod)]);
   return {
     code: 'volume-in-use',
     subject: subjectOf(claim),
@@ -454,6 +451,6 @@ function inUse(context: Context, claim: ObjectFacts): RuleResult | undefined {
     ],
     ...{ since: claim.deletionTimestamp, scope: 'namespace', blocksNamespace: true },
     remedies: staying.length > 0 && refusals.length === 0 ? [deletion] : [],
-    waitsFor: [...refusals, ...awaited],
+    waitsFor: [...refusals, ...pods.flatMap((pod) => idsOfObject(context, pod))],
   };
 }
