@@ -157,10 +157,7 @@ function waitOf(context: Context, pods: readonly PodFacts[]) {
     told === undefined ? pods.every(isLeft) : event.test(told),
   );
   const drivers = part ? driversOf(context, part, pods, told) : [];
-  const each = drivers.length === 0 ? [undefined] : drivers;
-  const agents = part
-    ? each.map((driver) => ({ driver, all: agentsFor(context, part, driver) }))
-    : [];
+  const agents = drivers.map((driver) => ({ driver, all: agentsFor(context, part, driver) }));
   return { warnings, told, part, agents };
 }
 
@@ -297,10 +294,10 @@ function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
 /** Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped (kubelet.go, SyncTerminatingPod). */
 function forceRemedy(pods: readonly PodFacts[], role: Remedy['role'] = 'or', then = ''): Remedy {
   return {
-    role,
     text: `Delete Pod ${namesOf(pods)} without waiting for a kubelet${then}`,
     command: deletePodsCommand(pods, '--grace-period=0', '--force'),
     risk: 'the Pod object is deleted although its containers may still run and use their volumes',
+    role,
   };
 }
 
@@ -310,17 +307,13 @@ function deletePodsCommand(pods: readonly PodFacts[], ...flags: string[]): strin
 }
 
 /** How Events name a plugin or driver; in its name, words that many have. */
-const NAMES = [
-  /(?:plugin type=|failed to find plugin )\\{0,3}"([\w.-]{1,100})/,
-  /UniqueName: \\{0,3}"kubernetes\.io\/csi\/([\w.-]{1,100})\^/,
-  /\b(?:driver|plugin)(?: name)? \\{0,3}"?([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)/,
-];
+const NAME =
+  /(?:(?:plugin type=|failed to find plugin )\\{0,3}"|"kubernetes\.io\/csi\/|\b(?:driver|plugin)(?: name)? \\{0,3}"?(?=[\w-]{1,63}\.\w))([\w-]{1,63}(?:\.[\w-]{1,63}){0,9})/;
 const COMMON = /^(?:.|csi|cni|dra|driver|plugin|shim|com|io|org|net|dev|k8s)$/;
 
-/** Returns the plugin that an Event names, or else the drivers of what the pods use. */
+/** Returns the plugin that an Event names, or else the drivers of what the pods use: at least one, whose name may not be known. */
 function driversOf(context: Context, part: Part, pods: readonly PodFacts[], told?: string) {
-  const named = NAMES.flatMap((pattern) => pattern.exec(told ?? '')?.[1] ?? []).slice(0, 1);
-  if (told !== undefined) return named;
+  if (told !== undefined) return [NAME.exec(told)?.[1]];
   const claimed = claimsOf(context, part, pods).flatMap(({ object }) => {
     const volumes = volumesOf(context, object).flatMap((name) => {
       return valueIn(context.now.partners[partnerKey({ ...VOLUME, name })]) ?? [];
@@ -329,7 +322,8 @@ function driversOf(context: Context, part: Part, pods: readonly PodFacts[], told
   });
   const own = part.claims?.kind === CLAIM ? pods.flatMap(({ drivers = [] }) => drivers) : [];
   const drivers = claimed.flatMap(({ field, name }) => (DRIVER.test(field) ? name : []));
-  return [...new Set([...own, ...drivers])];
+  const all = [...new Set([...own, ...drivers])];
+  return all.length > 0 ? all : [undefined];
 }
 
 const CLAIM = 'PersistentVolumeClaim';
@@ -353,7 +347,7 @@ function volumesOf(context: Context, claim: ObjectFacts): string[] {
 }
 
 /** Returns the DaemonSets that may run a part: that serve this driver, or whose names have all words of its name. */
-function agentsFor(context: Context, { agents = /^$/ }: Part, driver = ''): Actor[] {
+function agentsFor(context: Context, { agents = /^$/ }: Partial<Part> = {}, driver = ''): Actor[] {
   const all = actorsOf(context).filter(({ kind, isGone }) => kind === 'DaemonSet' && !isGone);
   const serving = all.filter(({ serves = [] }) => serves.includes(driver));
   if (serving.length > 0) return serving;
