@@ -19,11 +19,10 @@ import {
   matchesRule,
   realRequest,
 } from './admission/guards.ts';
-import { foreseenDeletions, lastStep } from './admission/judge.ts';
+import { deletionSteps, lastStep } from './admission/judge.ts';
 import { neededToStart } from './commands.ts';
 import {
   conversionsOf,
-  countsOf,
   definitionsOf,
   extensionApis,
   isAggregated,
@@ -126,9 +125,7 @@ function forFailures(context: Context): Part[] {
       places: [
         { namespace: now.namespace.name, sources: ['roles', 'roleBindings'] },
         ...[...called, ...named].map(placeOf),
-        ...countsOf(now).flatMap(({ type, sample }) =>
-          sample ? serversAsked(context, realRequest(context, 'DELETE', type, sample)) : [],
-        ),
+        ...deletionSteps(context).flatMap(({ request }) => serversAsked(context, request)),
       ],
       definitions: types.map(({ type }) => typeName(type)),
     },
@@ -151,7 +148,7 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
       nodes: itemsIn(forecast?.present.pods).flatMap(({ nodeName }) => nodeName ?? []),
     },
     forLastRequest(context),
-    ...foreseenDeletions(context).map(({ type, object, request }): Part => {
+    ...deletionSteps(context).map(({ type, object, request }): Part => {
       const isOwn = type === NAMESPACE_TYPE;
       const isAsked = !isRead || guardsOf(context, request).length > 0;
       // The server never deletes some namespaces (apiserver pkg/admission/plugin/namespace/lifecycle), and says which.

@@ -46,20 +46,18 @@ export const everyGuard = remember((context: Context): Guard[] => {
     const text = `webhook ${name} of ${source.kind} ${source.name}`;
     return { text, source, own: webhook, webhook };
   });
-  const policies = [...itemsIn(cluster.validatingPolicies), ...itemsIn(cluster.mutatingPolicies)];
-  const bindings = [
-    ...itemsIn(cluster.validatingPolicyBindings),
-    ...itemsIn(cluster.mutatingPolicyBindings),
+  const families = [
+    { policies: cluster.validatingPolicies, bindings: cluster.validatingPolicyBindings },
+    { policies: cluster.mutatingPolicies, bindings: cluster.mutatingPolicyBindings },
   ];
-  // One that only warns or audits is asked, and refuses nothing.
-  const denying = bindings.filter(
-    ({ actions }) => actions.length === 0 || actions.includes('Deny'),
-  );
-  const bound = policies.flatMap((policy) =>
-    denying.flatMap((binding): Guard[] => {
+  const bound = families.flatMap(({ policies, bindings }) =>
+    itemsIn(bindings).flatMap((binding): Guard[] => {
+      const policy = itemsIn(policies).find(({ name }) => name === binding.policy);
+      // One that only warns or audits is asked, and refuses nothing.
+      const mayDeny = binding.actions.length === 0 || binding.actions.includes('Deny');
+      if (policy === undefined || !mayDeny) return [];
       const text = `policy ${policy.name} (binding ${binding.name})`;
-      const guard = { text, source: policy, own: policy, policy, binding };
-      return binding.policy === policy.name ? [guard] : [];
+      return [{ text, source: policy, own: policy, policy, binding }];
     }),
   );
   return [...webhooks, ...bound];

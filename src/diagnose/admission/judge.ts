@@ -29,16 +29,12 @@ import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, everyGuard, type Guard, guardsOf, isAsked, realRequest } from './guards.ts';
 import { deadWebhook, guardOf, refusalResult } from './refusals.ts';
 
-export interface Judgement {
-  results: RuleResult[];
-  /** Questions that decide and have no known answer. */
-  questions: string[];
-}
+export type Judgement = ReturnType<typeof judgeAdmission>;
 
 export const UNDECIDED: Judgement = { results: [], questions: [] };
 
 /** Judges a request as it will be sent: by the answer to the dry run, dead webhooks (an answer shows only the first refusal), and expressions. */
-export function judgeAdmission(context: Context, { request, trial }: Asked): Judgement {
+export function judgeAdmission(context: Context, { request, trial }: Asked) {
   const refusals = refusalsIn(trial).map((error) => {
     return { error, by: guardOf(context, error, request) };
   });
@@ -48,11 +44,10 @@ export function judgeAdmission(context: Context, { request, trial }: Asked): Jud
     return verdictOf(context, guard, { request, trial }, refusal);
   });
   const others = refusals.filter(({ by }) => by === undefined || !guards.includes(by));
+  const told = others.map(({ error }) => refusalResult(context, error, request));
   return {
-    results: [
-      ...others.map(({ error }) => refusalResult(context, error, request)),
-      ...verdicts.filter((verdict) => typeof verdict === 'object'),
-    ],
+    results: [...told, ...verdicts.filter((verdict) => typeof verdict === 'object')],
+    /** What decides and has no known answer. */
     questions: verdicts.filter((verdict) => typeof verdict === 'string'),
   };
 }
@@ -156,17 +151,16 @@ interface Step extends Asked {
   total: number;
 }
 
-/** Lists the deletion of one object of each type, and that of the namespace. Aggregated servers decide by themselves. */
-export function foreseenDeletions(context: Context): Step[] {
+/** Lists the deletion of one object of each type, and in a forecast that of the namespace. Aggregated servers decide by themselves. */
+export function deletionSteps(context: Context): Step[] {
   const { forecast, namespace } = context.now;
-  if (forecast === undefined) return [];
-  const inside = countsOf(forecast.present).flatMap(({ type, sample: object, total }) =>
-    object === undefined || isAggregated(context, type) ? [] : { type, object, total },
+  const inside = countsOf(forecast?.present ?? context.now).flatMap(({ type, sample, total }) =>
+    sample && !isAggregated(context, type) ? { type, object: sample, total } : [],
   );
   const own = { type: NAMESPACE_TYPE, object: { ...namespace, namespace: '' }, total: 1 };
-  return [...inside, own].map((step) => {
+  return [...inside, ...(forecast ? [own] : [])].map((step) => {
     const request = realRequest(context, 'DELETE', step.type, step.object);
-    return { ...step, request, trial: forecast.deletions[typeName(step.type)] };
+    return { ...step, request, trial: forecast?.deletions[typeName(step.type)] };
   });
 }
 
@@ -187,7 +181,7 @@ const LONG_GRACE = 3_600;
 export function openQuestions(context: Context): NotInspected[] {
   const { forecast } = context.now;
   if (forecast === undefined) return [];
-  const deletions = isForeseen(context) ? foreseenDeletions(context) : [];
+  const deletions = isForeseen(context) ? deletionSteps(context) : [];
   const steps = [...deletions, lastStep(context)].flatMap((step) => {
     const { type } = step;
     const what = `whether admission lets ${type === FINALIZE ? 'the namespace' : typeName(type)} be deleted`;

@@ -10,7 +10,7 @@ import {
 import { itemsIn, valueIn } from '../../model/read.ts';
 import type { ApiServiceFacts, ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { realRequest } from '../admission/guards.ts';
-import { foreseenDeletions, judgeAdmission, lastStep } from '../admission/judge.ts';
+import { deletionSteps, judgeAdmission, lastStep } from '../admission/judge.ts';
 import { refusalResult } from '../admission/refusals.ts';
 import { backendOf, backendRemedies, unansweredCall } from '../backends.ts';
 import { fixRemedy, kubectl, nameArgs, patchCommand, preventionRemedies } from '../commands.ts';
@@ -126,7 +126,7 @@ export function failingTypes(context: Context): RuleResult[] {
   ];
   const foreseen = isForeseen(context)
     ? [
-        ...foreseenDeletions(context).flatMap((step) => judgeAdmission(context, step).results),
+        ...deletionSteps(context).flatMap((step) => judgeAdmission(context, step).results),
         ...foreseenConversions(context),
         ...content.flatMap(({ type }) =>
           isAggregated(context, type) ? [] : missingRule(context, type, 'deletecollection', 'list'),
@@ -154,15 +154,15 @@ const GRANT =
 function missingRule(context: Context, type: ResourceType, verb: string, ...more: string[]) {
   if (mayController(context, type, verb, ...more)) return [];
   const message = `no rule lets ${CONTROLLER} ${verb} ${typeName(type)}`;
-  const error = { user: CONTROLLER, verb, message, text: `RBAC: ${message}` };
-  return [deletionForbidden(context, { ...type, kind: 'forbidden', ...error })];
+  return [deletionForbidden(type, { user: CONTROLLER, message, text: `RBAC: ${message}` })];
 }
 
-function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleResult {
-  const { user, message, text } = error;
+type Refusal = Pick<ErrorOf<'forbidden'>, 'user' | 'message' | 'text'>;
+
+function deletionForbidden(type: TypeRef, { user, message, text }: Refusal): RuleResult {
   return {
     code: 'deletion-forbidden',
-    subject: typeSubject(findType(context, error) ?? { ...error, version: 'v1' }),
+    subject: typeSubject(type),
     message: `may not be deleted by ${user ?? 'the namespace controller'}: ${message}`,
     quote: message,
     evidence: [text],
@@ -170,20 +170,18 @@ function deletionForbidden(context: Context, error: ErrorOf<'forbidden'>): RuleR
   };
 }
 
-function findType({ now }: Context, named: Pick<TypeRef, 'group' | 'resource'>) {
-  return now.content.find(({ type }) => typeName(type) === typeName(named))?.type;
-}
-
 function errorResults(context: Context, error: ContentError, listed?: ResourceType): RuleResult[] {
   if (isAdmissionError(error)) return refusedDeletions(context, error);
   const { kind, text } = error;
   if (kind === 'conversion-failed') return [conversionFailing(context, error)];
-  if (kind === 'storage') return storageUnreadable(context, text, listed);
+  if (kind === 'storage') return [storageUnreadable(context, text, listed)];
   if (kind === 'unexpected-items') return [];
   if (kind === 'forbidden') {
     // A text without a user is no refusal by an authorizer, but by an extension API or admission.
-    const type = error.user === undefined ? findType(context, error) : undefined;
-    return [type ? apiFailing(context, type, text) : deletionForbidden(context, error)];
+    const type = context.now.content.find((one) => typeName(one.type) === typeName(error))?.type;
+    return type && error.user === undefined
+      ? [apiFailing(context, type, text)]
+      : [deletionForbidden(type ?? { ...error, version: 'v1' }, error)];
   }
   // With thousands of objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault.
   return suspectTypes(context)
@@ -195,10 +193,7 @@ function refusedDeletions(context: Context, error: AdmissionError): RuleResult[]
   // DELETE admission is called per object (rest.AdmissionToValidateObjectDeleteFunc): without objects, no refusal.
   if (suspectTypes(context).length === 0 && isContentRead(context.now)) return [];
   const told = refusalOfContent(context, error);
-  const all = countsOf(context.now).flatMap(({ type, sample }) => {
-    const request = sample && realRequest(context, 'DELETE', type, sample);
-    return request ? judgeAdmission(context, { request }).results : [];
-  });
+  const all = deletionSteps(context).flatMap((step) => judgeAdmission(context, step).results);
   // The request of the namespace controller itself is refused, so this is proven; an answer shows only the first refusal.
   const dead = all.filter(({ code }) => code === 'admission-webhook-failing');
   return [{ ...told, certainty: told.certainty && 'proven' }, ...dead];
@@ -289,24 +284,20 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
 }
 
 /** Finds an object that cannot be read. The gate's own list of its type fails as well, unless the gate may not list that type. */
-function storageUnreadable({ now }: Context, text: string, listed?: ResourceType): RuleResult[] {
-  const isListed = now.content.some(
-    ({ read }) =>
-      !read.ok && classifyErrorText(read.failure.message).some(({ kind }) => kind === 'storage'),
-  );
-  if (listed === undefined && isListed) return [];
+function storageUnreadable({ now }: Context, text: string, listed?: ResourceType): RuleResult {
+  const isUnreadable = ({ read }: TypeContent): boolean =>
+    !read.ok && classifyErrorText(read.failure.message).some(({ kind }) => kind === 'storage');
+  const type = listed ?? now.content.find(isUnreadable)?.type;
   const restore =
     'Restore the object from a backup of etcd; if it is encrypted, let the API server have the key (EncryptionConfiguration). The log of kube-apiserver names it';
-  return [
-    {
-      code: 'storage-unreadable',
-      subject: listed ? typeSubject(listed) : namespaceSubject(now.namespace.name),
-      message:
-        'has an object that the API server cannot read from its storage, so every list of the type fails',
-      evidence: [text],
-      remedies: [fixRemedy(restore)],
-    },
-  ];
+  return {
+    code: 'storage-unreadable',
+    subject: type ? typeSubject(type) : namespaceSubject(now.namespace.name),
+    message:
+      'has an object that the API server cannot read from its storage, so every list of the type fails',
+    evidence: [text],
+    remedies: [fixRemedy(restore)],
+  };
 }
 
 /** Finds a terminating CRD. It waits for its objects, and they do not wait for it: it is never the cause (pkg/controller/finalizer). */
