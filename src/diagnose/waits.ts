@@ -1,13 +1,12 @@
 import { escapeForRegExp } from '../base/text.ts';
 import { groupOf, isBuiltIn } from '../model/facts/metadata.ts';
 import { itemsIn, type Read, valueIn } from '../model/read.ts';
-import { type ObjectFacts, partnerKey, type Reference, type Wanted } from '../model/snapshot.ts';
+import { type ObjectFacts, partnerKey, type Wanted } from '../model/snapshot.ts';
 import type { Actor } from './actors.ts';
 import { showObjectRemedy, withRole } from './commands.ts';
 import { detailOf, groupsOf, isSameKind, terminatingPods, typesOf } from './content.ts';
 import { type Context, isInside, remember } from './context.ts';
 import { INPUT_KINDS } from './detail.ts';
-import { isKindNamed } from './error-texts.ts';
 import type { Held } from './owner/held.ts';
 import { currentLogLines } from './owner/logs.ts';
 import { domainOf, isOfOneProject } from './owner/names.ts';
@@ -22,10 +21,8 @@ const EDGES = {
   /** Its status names it. What its spec names is shared by many: it counts outside of the namespace, and if it names the held object. */
   named: (context, held, to) => {
     const isMutual = !isInside(context, to.namespace) && isInSpecOf(context, to, held);
-    const isTie = ({ field }: Reference): boolean => isMutual || field.startsWith('status.');
-    return held.objects.some(
-      (from) => hasUidInStatus(context, from, to) || referencesTo(context, from, to).some(isTie),
-    );
+    const fields = held.objects.flatMap((from) => fieldsNaming(context, from, to));
+    return fields.some((field) => isMutual || field.startsWith('status.'));
   },
   /** It owns it: the only ones for which Kubernetes' own finalizers wait. */
   owned: (_, { objects }, part) =>
@@ -55,11 +52,10 @@ export function objectsAwaited(
   edges: readonly (keyof typeof EDGES)[] = ['named', 'owned', 'part', 'used', 'told'],
   texts: readonly string[] = waitTexts(context, held),
 ): ObjectFacts[] {
-  const isAwaitedBy = (edge: keyof typeof EDGES, object: ObjectFacts): boolean =>
-    !held.objects.includes(object) && EDGES[edge](context, held, object, texts);
-  const found = edges.flatMap((edge) =>
-    terminatingGroups(context).filter((group) => group.some((one) => isAwaitedBy(edge, one))),
-  );
+  const isTied = (object: ObjectFacts): boolean =>
+    !held.objects.includes(object) &&
+    edges.some((edge) => EDGES[edge](context, held, object, texts));
+  const found = terminatingGroups(context).filter((group) => group.some(isTied));
   return [...new Set(found.flatMap(([head]) => head ?? []))];
 }
 
@@ -91,26 +87,24 @@ const terminatingGroups = remember((context: Context): ObjectFacts[][] => {
   return [...groupsOf(context.now).map(({ examples }) => examples), ...alone];
 });
 
-function referencesTo(context: Context, from: ObjectFacts, to: ObjectFacts): Reference[] {
+/** Returns the fields of an object that name another one, or have its UID. */
+function fieldsNaming(context: Context, from: ObjectFacts, to: ObjectFacts): string[] {
   const own = groupOf(to.apiVersion);
-  return (detailOf(context, from)?.references ?? []).filter(
-    ({ group = own, kind, namespace = from.namespace, name }) =>
-      name === to.name &&
-      isSameKind(to.kind, kind) &&
-      group === own &&
-      [namespace, ''].includes(to.namespace),
-  );
-}
-
-function hasUidInStatus(context: Context, from: ObjectFacts, to: { uid: string }): boolean {
   const { names = [], references = [] } = detailOf(context, from) ?? {};
-  const named = [...names, ...references.map(({ field, uid }) => ({ field, name: uid }))];
-  return named.some(({ field, name }) => name === to.uid && field.startsWith('status.'));
+  const named = references.filter(
+    ({ group = own, kind, namespace = from.namespace, name, uid }) =>
+      uid === to.uid ||
+      (name === to.name &&
+        isSameKind(to.kind, kind) &&
+        group === own &&
+        [namespace, ''].includes(to.namespace)),
+  );
+  return [...names.filter(({ name }) => name === to.uid), ...named].map(({ field }) => field);
 }
 
 function isInSpecOf(context: Context, from: ObjectFacts, { objects }: Held): boolean {
-  const references = objects.flatMap((to) => referencesTo(context, from, to));
-  return references.some(({ field }) => field.startsWith('spec.'));
+  const fields = objects.flatMap((to) => fieldsNaming(context, from, to));
+  return fields.some((field) => field.startsWith('spec.'));
 }
 
 function waitTexts(context: Context, held: Held): string[] {
@@ -123,28 +117,20 @@ function waitTexts(context: Context, held: Held): string[] {
 const NAME_END = '(?![\\w-]|[./]\\w)';
 const AWAITS =
   '\\b(?:wait\\w*|block\\w*|pending|depends?) (?:for|until|on|by)(?: the)?(?: deletion of)?';
-const STAYS =
-  '(?:still exists|remains|is (?:still )?(?:being deleted|terminating|in use)|(?:is|was|has) not (?:yet )?(?:been )?(?:ready|deleted|gone|removed))';
 
-/** Reports whether a text names an object as awaited: "waiting for g1", "g1 still exists", or with its kind. */
+/** Reports whether a text names an object as awaited: "waiting for cache", "g1 still exists", or with its kind. */
 function isAwaited(text: string, object: ObjectFacts): boolean {
   const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
   const kind = escapeForRegExp(object.kind);
+  const place = `${escapeForRegExp(object.namespace)}/`;
   // `gadgets/cache`, `team-a/cache`, and not one of another namespace.
-  const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${escapeForRegExp(object.namespace)}/)?`;
+  const path = `(?:[\\w./-]{0,100}${kind}[\\w.-]{0,100}/)?(?:${place})?`;
   const whole = new RegExp(`(?<![\\w./-])${path}${name}`, 'i');
-  const awaited = new RegExp(`${AWAITS} ${name}|(?<![\\w./-])${name} ${STAYS}`, 'i');
-  // An ordinary word needs its kind or its namespace.
-  const isDistinct =
-    /[\d.-]/.test(object.name) || text.includes(`${object.namespace}/${object.name}`);
-  return text
-    .split(/[;.]\s/)
-    .filter(isWaitText)
-    .some(
-      (clause) =>
-        awaited.test(clause) ||
-        ((isDistinct || isKindNamed(clause, object.kind)) && whole.test(clause)),
-    );
+  // An ordinary word needs its kind or its namespace, or stands behind "waiting for".
+  const near = new RegExp(`(?<![\\w.-])${kind}s?(?![\\w-])|${place}${name}|${AWAITS} ${name}`, 'i');
+  const isDistinct = /[\d.-]/.test(object.name);
+  const clauses = text.split(/[;.]\s/).filter(isWaitText);
+  return clauses.some((one) => whole.test(one) && (isDistinct || near.test(one)));
 }
 
 /** Returns the id of another finalizer of the object that a text names first: "waiting for B to remove A". */
