@@ -81,7 +81,7 @@ function verdictOf(
     const isExempt = isAsked({ ...guard, own: { ...own, matchConditions: [] } }, request) !== false;
     return refusal && !(isExempt && parts.length > 0) ? `${text} ${toGate}` : undefined;
   }
-  const dead = webhook && deadWebhook(context, webhook, request);
+  const dead = deadWebhook(context, guard, request);
   const unanswered = 'does not answer, and its match conditions could not be evaluated';
   if (dead) return asked ? dead : `${text} ${unanswered}`;
   if (refusal && (parts.length === 0 || (webhook && asked))) {

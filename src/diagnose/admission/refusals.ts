@@ -29,8 +29,6 @@ import {
 
 // The findings about webhooks and policies that refuse a request, with their remedies.
 
-const API = 'admissionregistration.k8s.io/v1';
-
 function requestText({ operation, type }: AdmissionRequest): string {
   return `${operation} of ${typeName(type)}`;
 }
@@ -46,13 +44,14 @@ export function refusalResult(
   // Controllers also quote refusals of requests about other objects.
   const isOther = guard && isAsked(guard, request) === false;
   const what = does ?? (isOther ? 'another request of the controller' : requestText(request));
-  if (error.kind === 'webhook-unreachable') {
-    return unreachableWebhook(context, error, what, guard?.webhook);
-  }
+  if (error.kind === 'webhook-unreachable') return unreachableWebhook(context, error, what, guard);
   const isPolicy = error.kind === 'policy-denied';
-  const subject = isPolicy
-    ? { apiVersion: API, kind: policyKind(error), name: error.policy }
-    : configurationSubject(guard?.webhook, error.webhook);
+  const subject = subjectOfGuard(
+    guard?.source ??
+      (isPolicy
+        ? { kind: policyKind(error), name: error.policy }
+        : { kind: 'Webhook', name: error.webhook }),
+  );
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
@@ -103,25 +102,14 @@ function policyKind({ text }: { text: string }): string {
   return `${/\bValidatingAdmissionPolicy '/.test(text) ? 'Validating' : 'Mutating'}AdmissionPolicy`;
 }
 
-/** Returns the configuration of a webhook, or the webhook alone: its name does not show the kind of configuration. */
-function configurationSubject(webhook: WebhookFacts | undefined, name: string): Subject {
-  const { kind, name: own } = webhook?.configuration ?? { kind: 'Webhook', name };
-  return { apiVersion: API, kind, name: own };
+/** Returns the policy, or the configuration of a webhook; if that was not read, the webhook alone. */
+function subjectOfGuard({ kind, name }: Guard['source']): Subject {
+  return { apiVersion: 'admissionregistration.k8s.io/v1', kind, name };
 }
 
 /** Writes the patch of a webhook; its name proves that the position is still the same. */
 function patchOf({ index, name }: WebhookFacts, ...patch: object[]): object[] {
   return [{ op: 'test', path: `/webhooks/${index}/name`, value: name }, ...patch];
-}
-
-/** Returns the webhook, and those of its configuration that have the same Service and fail closed: any of them may be asked next. */
-function closedWith(context: Context, webhook: WebhookFacts): WebhookFacts[] {
-  const serverOf = ({ configuration, index, service }: WebhookFacts): string =>
-    JSON.stringify([configuration, service ?? index]);
-  const others = webhooksOf(context).filter(
-    (one) => one.failurePolicy === 'Fail' && serverOf(one) === serverOf(webhook),
-  );
-  return [webhook, ...others.filter(({ index }) => index !== webhook.index)];
 }
 
 /** Returns the remedy to search the configuration: the name of a webhook is not the name of an object. */
@@ -139,11 +127,14 @@ function unreachableWebhook(
   context: Context,
   { webhook: name, service, cause, text }: ErrorOf<'webhook-unreachable'>,
   request: string,
-  webhook: WebhookFacts | undefined,
+  { source, webhook }: Partial<Guard> = {},
 ): RuleResult {
-  const subject = configurationSubject(webhook, name);
+  const subject = subjectOfGuard(source ?? { kind: 'Webhook', name });
   const what = `${subject.kind} ${subject.name}`;
-  const closed = webhook ? closedWith(context, webhook) : [];
+  // Those of the configuration that have the same Service and fail closed may be asked next.
+  const serverOf = (one?: WebhookFacts) =>
+    JSON.stringify([one?.configuration, one?.failurePolicy, one?.service ?? one?.index]);
+  const closed = webhooksOf(context).filter((one) => serverOf(one) === serverOf(webhook));
   const patch = closed.flatMap((one) =>
     patchOf(one, { op: 'replace', path: `/webhooks/${one.index}/failurePolicy`, value: 'Ignore' }),
   );
@@ -178,41 +169,39 @@ function unreachableWebhook(
 }
 
 /** Returns the finding for a webhook that fails closed and has nothing behind its Service; undefined for any other. */
-export function deadWebhook(context: Context, webhook: WebhookFacts, request: AdmissionRequest) {
-  const { failurePolicy, name, service } = webhook;
+export function deadWebhook(context: Context, guard: Guard, request: AdmissionRequest) {
+  const { failurePolicy, name = '', service }: Partial<WebhookFacts> = guard.webhook ?? {};
   const backend = failurePolicy === 'Fail' && service ? backendOf(context, service) : undefined;
   if (backend?.isDead !== true) return undefined;
   const does = requestText(request);
   const text = `it matches ${does} there and fails closed`;
   const error = { kind: 'webhook-unreachable', cause: 'no-endpoints', service, text } as const;
-  return unreachableWebhook(context, { ...error, webhook: name }, does, webhook);
+  return unreachableWebhook(context, { ...error, webhook: name }, does, guard);
 }
 
 /** Returns the remedy to exempt this namespace from a guard; outside of the namespace it is of no use. */
 function exemption(context: Context, request: AdmissionRequest, guard: Guard | undefined) {
-  const { webhook } = guard ?? {};
-  const selecting = webhook ?? guard?.binding;
-  if (!guard || !selecting || !isInside(context, namespaceOf(request))) return undefined;
+  const { binding, source, text, webhook }: Partial<Guard> = guard ?? {};
+  const selecting = webhook ?? binding;
+  if (!selecting || !isInside(context, namespaceOf(request))) return undefined;
   // matchLabels become expressions, so nothing is lost.
   const matchExpressions = [
     ...selecting.namespaceSelector,
     { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [context.now.namespace.name] },
   ].map(({ values, ...rest }) => (values.length === 0 ? rest : { ...rest, values }));
   const risk = `the ${webhook ? 'webhook' : 'policy'} no longer checks anything in this namespace: what it refused is carried out, deletions included`;
-  const { kind, name: policy } = guard.source;
-  const which = webhook ? guard.text : `${kind} ${policy} (binding ${selecting.name})`;
   const path = `/webhooks/${webhook?.index}/namespaceSelector`;
   // A merge patch keeps labels that are not named: expressions replace all of them.
   const selector = { matchLabels: null, matchExpressions };
   const merge = JSON.stringify({ spec: { matchResources: { namespaceSelector: selector } } });
-  const binding = objectArgs({ kind: `${kind}Binding`, name: selecting.name });
+  const target = objectArgs({ kind: `${source?.kind}Binding`, name: selecting.name });
   const command = webhook
     ? patchCommand(
         objectArgs(webhook.configuration),
         patchOf(webhook, { op: 'add', path, value: { matchExpressions } }),
       )
-    : kubectl('patch', ...binding, '--type=merge', '-p', merge);
-  return { text: `Exempt this namespace from ${which}`, command, risk };
+    : kubectl('patch', ...target, '--type=merge', '-p', merge);
+  return { text: `Exempt this namespace from ${text}`, command, risk };
 }
 
 /** A refusal of a change to a field that may not be changed; the removal of a finalizer changes no such field. */
@@ -251,13 +240,10 @@ export function mutatingResults(
       command: patchCommand(objectArgs(source), webhook ? patchOf(webhook, ...patch) : patch),
       risk: 'it no longer changes objects that are updated, in the whole cluster',
     };
-    const ways = [
-      ...(patch.length > 0 ? [limit] : []),
-      exemption(context, request, guard) ?? [],
-    ].flat();
+    const ways = [patch.length > 0 ? limit : [], exemption(context, request, guard) ?? []].flat();
     return {
       code: 'admission-denied',
-      subject: { apiVersion: API, kind: source.kind, name: source.name },
+      subject: subjectOfGuard(source),
       message: `${isCertain ? 'most likely' : 'may be what'} ${does}`,
       evidence: [`admission asks ${text} about ${requestText(request)}`],
       certainty: isCertain ? 'likely' : 'unknown',
