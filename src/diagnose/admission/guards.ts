@@ -73,12 +73,12 @@ export function isAsked({ binding, own }: Guard, request: AdmissionRequest): boo
   const { namespaceLabels, object, operation, type } = request;
   // A deletion of a collection has no name (apiserver, rest.AdmissionToValidateObjectDeleteFunc).
   const isOfMany = operation === 'DELETE' && type.verbs.includes('deletecollection');
+  const name = isOfMany ? '' : object.name;
   const isExact = 'matchPolicy' in own && own.matchPolicy === 'Exact';
   const isMeant = own.rules.some(
     ({ resourceNames: names, ...rule }) =>
       matchesRule(rule, operation, type, isExact) &&
-      (names.length === 0 ||
-        (!isOfMany && (object.name === undefined || names.includes(object.name)))),
+      (names.length === 0 || name === undefined || names.includes(name)),
   );
   const hasPlace = namespaceOf(request) !== undefined;
   const selects = (all: readonly LabelRequirement[] = [], labels?: Record<string, string>) =>

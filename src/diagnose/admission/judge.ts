@@ -35,16 +35,13 @@ export const UNDECIDED: Judgement = { results: [], questions: [] };
 
 /** Judges a request as it will be sent: by the answer to the dry run, dead webhooks (an answer shows only the first refusal), and expressions. */
 export function judgeAdmission(context: Context, { request, trial }: Asked) {
-  const refusals = refusalsIn(trial).map((error) => {
-    return { error, by: guardOf(context, error, request) };
-  });
+  const refusals = Map.groupBy(refusalsIn(trial), (error) => guardOf(context, error, request));
   const guards = everyGuard(context).filter(mayDeny);
   const verdicts = guards.map((guard) => {
-    const refusal = refusals.find(({ by }) => by === guard)?.error;
-    return verdictOf(context, guard, { request, trial }, refusal);
+    return verdictOf(context, guard, { request, trial }, refusals.get(guard)?.[0]);
   });
-  const others = refusals.filter(({ by }) => by === undefined || !guards.includes(by));
-  const told = others.map(({ error }) => refusalResult(context, error, request));
+  const others = [...refusals].flatMap(([by, all]) => (by && guards.includes(by) ? [] : all));
+  const told = others.map((error) => refusalResult(context, error, request));
   return {
     results: [...told, ...verdicts.filter((verdict) => typeof verdict === 'object')],
     /** What decides and has no known answer. */
@@ -124,19 +121,14 @@ const ABOUT_OTHERS =
 
 /** Reports whether a webhook's refusal of one deletion may not hold when the whole namespace goes: its message decides. */
 function isDoubtful(
-  { now }: Context,
-  { operation, type }: AdmissionRequest,
+  { now: { forecast } }: Context,
+  { operation, type: { kind: own, namespaced } }: AdmissionRequest,
   error: AdmissionError,
-) {
-  const { forecast } = now;
+): boolean {
   if (!forecast || operation !== 'DELETE' || error.kind !== 'webhook-denied') return false;
-  const { message } = error;
-  const others = countsOf(forecast.present).filter(
-    ({ total, type: { kind } }) => total > 0 && kind !== type.kind,
-  );
-  return (
-    (type.namespaced && ABOUT_OTHERS.test(message)) ||
-    others.some(({ type: { kind } }) => isKindNamed(message, kind))
+  if (namespaced && ABOUT_OTHERS.test(error.message)) return true;
+  return countsOf(forecast.present).some(
+    ({ total, type: { kind } }) => total > 0 && kind !== own && isKindNamed(error.message, kind),
   );
 }
 
@@ -174,8 +166,8 @@ export function lastStep(context: Context): Step {
 }
 
 /** Longer than a deletion should take, in seconds. */
-const LONG_SECONDS = 600;
-const LONG_GRACE = 3_600;
+const LONG_S = 600;
+const LONG_GRACE_S = 3_600;
 
 /** Returns what a forecast could not try, and refusals of the gate's own requests, which prove nothing about other users. */
 export function openQuestions(context: Context): NotInspected[] {
@@ -183,17 +175,20 @@ export function openQuestions(context: Context): NotInspected[] {
   if (forecast === undefined) return [];
   const deletions = isForeseen(context) ? deletionSteps(context) : [];
   const steps = [...deletions, lastStep(context)].flatMap((step) => {
-    const { type } = step;
+    const { total, trial, type } = step;
     const what = `whether admission lets ${type === FINALIZE ? 'the namespace' : typeName(type)} be deleted`;
     const { questions } = judgeAdmission(context, step);
-    const others = [...otherObjects(context, step), ...slowness(step)];
+    // The API server deletes one object after the other (apiserver, registry/store.go).
+    const seconds = trial?.answer === 'accepted' ? (trial.seconds ?? 0) : 0;
+    const slow = `it takes ${seconds} s for each of ${total}, one after the other`;
+    const others = [...otherObjects(context, step), ...(seconds * total < LONG_S ? [] : [slow])];
     const reasons = [...untried(context, step), ...questions, ...others];
     return reasons.map((reason) => ({ what, reason }));
   });
   const pods = itemsIn(forecast.present.pods).flatMap((pod) => {
     const { graceSeconds = 0, name, nodeName } = pod;
     const reason = `its grace period is ${formatDuration(1_000 * graceSeconds)}`;
-    const isLong = nodeName !== undefined && !hasPodEnded(pod) && graceSeconds > LONG_GRACE;
+    const isLong = nodeName !== undefined && !hasPodEnded(pod) && graceSeconds > LONG_GRACE_S;
     return isLong ? { what: `whether Pod ${name} ends in time`, reason } : [];
   });
   // Held objects with more names in their specs than were compared with the objects of the namespace.
@@ -205,13 +200,6 @@ export function openQuestions(context: Context): NotInspected[] {
       reason: 'it is too large: only a part of its names was compared',
     }));
   return [...steps, ...pods, ...cut];
-}
-
-/** The API server deletes one object after the other (apiserver, registry/store.go). */
-function slowness({ total, trial }: Step): string[] {
-  const seconds = trial?.answer === 'accepted' ? (trial.seconds ?? 0) : 0;
-  const reason = `it takes ${seconds} s for each of ${total}, one after the other`;
-  return seconds * total < LONG_SECONDS ? [] : [reason];
 }
 
 /** Returns why a request could not be tried, with the guards that would decide, and the rule to add. */
