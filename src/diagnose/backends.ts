@@ -7,43 +7,33 @@ import { type Context, fateText, isInside, willBeDeleted } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
 import { type RuleResult, serviceText } from './results.ts';
 
-/** The backend of a Service that the API server calls: for a webhook, a conversion or an extension API. */
-interface Backend {
-  /** The backend cannot answer: it has no Service, or no ready pod. Undefined: these were not read. */
-  isDead: boolean | undefined;
-  /** "which does not exist", "whose Deployment ops/x is scaled to zero". */
-  text: string;
-  actor?: Actor | undefined;
-  /** No pod of it is created any more: its namespace, which may be this one, does not exist, or is or would be deleted. */
-  isLost: boolean;
-  /** The namespace can be created again: what names the Service was left behind. */
-  isLeftOver?: boolean;
-}
-
-/** Finds the Service, the workload that its selector selects, and the state of that workload. `said`: how a call fails. */
+/**
+ * Finds the backend of a Service that the API server calls for a webhook, a conversion or an extension API: the workload
+ * that its selector selects, and the state of that workload. `said`: how a call fails.
+ */
 export function backendOf(context: Context, service: ServiceRef, said: CallFailure = 'other') {
   const { cluster, places } = context.now;
   const { namespace } = service;
   const isGoing = willBeDeleted(context, namespace);
   const isHere = isInside(context, namespace) || isGoing;
   const isEnding = !isHere && isEndingNamespace(context, namespace);
-  const isLost = isHere || isEnding;
-  const dead = (text: string, actor?: Actor): Backend => {
+  const all = cluster.namespaces;
+  /** The namespace can be created again: what names the Service was left behind. */
+  const isLeftOver = all?.ok === true && !all.value.some(({ name }) => name === namespace);
+  // No pod of it is created any more.
+  const isLost = isHere || isEnding || isLeftOver;
+  /** `text`: "which does not exist", "whose Deployment ops/x is scaled to zero". `isDead`: undefined if that was not read. */
+  const found = (isDead: boolean | undefined, text: string, actor?: Actor) => {
     const more = isEnding ? ', and whose namespace is being deleted' : '';
-    return { isDead: true, text: text + more, actor, isLost };
+    return { isDead, text: text + more, actor, isLost, isLeftOver };
   };
-  if (isGoing) return dead(`which ${fateText(context, namespace)}`);
-  const unread = { ...dead(`which ${SAYS[said]}`), isDead: undefined };
+  if (isGoing) return found(true, `which ${fateText(context, namespace)}`);
+  const unread = found(undefined, `which ${SAYS[said]}`);
   const { services, pods } = places[namespace] ?? {};
   if (services?.ok !== true) return unread;
   const selector = services.value.find(({ name }) => name === service.name)?.selector;
-  if (selector === undefined) {
-    const all = cluster.namespaces;
-    const isLeftOver = all?.ok === true && !all.value.some(({ name }) => name === namespace);
-    return isLeftOver
-      ? { ...dead('whose namespace does not exist'), isLost: true, isLeftOver: true }
-      : dead('which does not exist');
-  }
+  const absent = isLeftOver ? 'whose namespace does not exist' : 'which does not exist';
+  if (selector === undefined) return found(true, absent);
   const labels = Object.entries(selector);
   if (labels.length === 0) return unread;
   const actors = actorsOf(context).filter(
@@ -53,12 +43,12 @@ export function backendOf(context: Context, service: ServiceRef, said: CallFailu
   if (actors.some(({ ready }) => ready > 0)) return { ...unread, isDead: false, isLost: isHere };
   if (pods?.ok !== true) return unread;
   const actor = actors.find(({ isGone }) => !isGone);
-  if (actor === undefined) return dead(`which ${SAYS['no-endpoints']}`);
+  if (actor === undefined) return found(true, `which ${SAYS['no-endpoints']}`);
   const [trouble] = actor.pods.flatMap(({ troubles }) => troubles);
   const why = trouble === undefined ? '' : ` (${shortQuote(trouble)})`;
   const state =
     actor.wanted === 0 ? 'is scaled to zero' : `has 0 of ${actor.wanted} replicas ready${why}`;
-  return dead(`whose ${actorText(actor)} ${state}`, actor);
+  return found(true, `whose ${actorText(actor)} ${state}`, actor);
 }
 
 /** Availability is checked every 30 s, and a failed pass over a namespace repeated within 60 s. */
