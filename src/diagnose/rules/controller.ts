@@ -10,24 +10,23 @@ import { refusedLastRequest } from './types.ts';
 
 /** The Lease of kube-controller-manager, which also names its pods in findings. */
 export const MANAGER_LEASE = { namespace: 'kube-system', name: 'kube-controller-manager' };
-/** The default duration of a Lease: a leader renews it every 2 s; after its duration any replica may take it (client-go). */
-const LEASE_SECONDS = 15;
 /** The time without a pass after which the controller counts as silent; a backlog alone may delay it by minutes. */
 const SILENCE_MS = 90_000;
 
 /** Judges kube-controller-manager by its Lease, which managed clusters hide; never assumes that it runs. */
-export function controllerManager({ now, nowMs }: Context) {
+export function controllerManager(context: Context) {
   const { namespace, name } = MANAGER_LEASE;
-  const lease = itemsIn(now.cluster.leases).find(
+  const lease = itemsIn(context.now.cluster.leases).find(
     (one) => one.namespace === namespace && one.name === name,
   );
-  const { renewTime = '', durationSeconds = LEASE_SECONDS } = lease ?? {};
-  const ageMs = nowMs - Date.parse(renewTime);
   const where = `Lease ${namespace}/${name}`;
   const unseen = `${where} could not be read; managed clusters hide it`;
-  if (Number.isNaN(ageMs)) return { state: 'unseen', evidence: unseen } as const;
-  const state = ageMs > 1_000 * durationSeconds ? 'stale' : 'fresh';
-  return { state, evidence: `${where} was last renewed at ${renewTime}` } as const;
+  if (lease?.renewTime === undefined) return { state: 'unseen', evidence: unseen } as const;
+  // A leader renews it every 2 s; after its duration any replica may take it (client-go).
+  const { durationSeconds = 15, renewTime } = lease;
+  const isFresh = context.nowMs - Date.parse(renewTime) <= 1_000 * durationSeconds;
+  const evidence = `${where} was last renewed at ${renewTime}`;
+  return { state: isFresh ? 'fresh' : 'stale', evidence } as const;
 }
 
 /** Finds that no controller processes the namespace. A stale Lease proves that kube-controller-manager does not run; silence only suggests it. */
@@ -39,14 +38,11 @@ export function namespaceControllerInactive(context: Context): RuleResult[] {
   return isStale || sinceMs >= SILENCE_MS ? [unprocessedNamespace(context)] : [];
 }
 
-const isWaitingForController = ({ now }: Context): boolean =>
-  now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
-
 export function isUnexplainedByContent(context: Context): boolean {
-  const { now } = context;
-  if (now.forecast !== undefined) return false;
-  const isEmpty = isContentRead(now) && totalCount(now) === 0;
-  return isUnprocessed(context) || (isWaitingForController(context) && isEmpty);
+  const { forecast, namespace } = context.now;
+  const isWaiting = namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
+  const isEmpty = isContentRead(context.now) && totalCount(context.now) === 0;
+  return forecast === undefined && (isUnprocessed(context) || (isWaiting && isEmpty));
 }
 
 /** Reports whether the namespace has no conditions, and no object was marked for deletion after it. */
@@ -54,7 +50,8 @@ function isUnprocessed(context: Context): boolean {
   const counts = countsOf(context.now).filter(({ total }) => total > 0);
   const isMarked = counts.length > 0 && counts.every(({ queued }) => queued === 0);
   const isSilent = !context.conditions.present || controllerManager(context).state === 'stale';
-  return isWaitingForController(context) && !isMarked && isSilent;
+  const isWaiting = context.now.namespace.specFinalizers.includes(KUBERNETES_FINALIZER);
+  return isWaiting && !isMarked && isSilent;
 }
 
 /** Clusters made with kubeadm, kind among them, run it as pods with this label. */
@@ -62,10 +59,6 @@ const LOG = lookRemedy(
   'On clusters that run kube-controller-manager as a pod, read its log',
   kubectl('logs', '-n', 'kube-system', '-l', 'component=kube-controller-manager', '--tail=100'),
 );
-
-const AGAIN = withRole('or', {
-  text: 'Give it 5 minutes: after pods with a long grace period, Kubernetes looks at a namespace again only then',
-});
 
 /** Returns the finding that the namespace was not processed. It also ends chains to finalizers that only kube-controller-manager removes. */
 export function unprocessedNamespace(context: Context): RuleResult {
@@ -93,6 +86,8 @@ export function unprocessedNamespace(context: Context): RuleResult {
 /** Returns the finding where everything was read and no rule explains the hang: it lists what was inspected. */
 export function unexplainedHang(context: Context): RuleResult {
   const { now } = context;
+  const again =
+    'Give it 5 minutes: after pods with a long grace period, Kubernetes looks at a namespace again only then';
   return {
     code: 'unexplained',
     subject: namespaceSubject(now.namespace.name),
@@ -108,7 +103,7 @@ export function unexplainedHang(context: Context): RuleResult {
       ),
     ],
     scope: 'namespace',
-    remedies: [LOG, AGAIN],
+    remedies: [LOG, withRole('or', { text: again })],
     blocksNamespace: true,
   };
 }

@@ -74,12 +74,8 @@ export function failingApis(context: Context): RuleResult[] {
 
 function failingApi(context: Context, group: GroupVersion, reasons: readonly string[]): RuleResult {
   const api = itemsIn(context.now.cluster.apiServices).find((one) => isSameVersion(one, group));
-  const name = apiVersionOf(group);
-  const subject = {
-    apiVersion: 'apiregistration.k8s.io/v1',
-    kind: 'APIService',
-    name: `${group.version}.${group.group}`,
-  };
+  const name = `${group.version}.${group.group}`;
+  const subject = { apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService', name };
   const { available, service } = api ?? {};
   const isGoing = willBeDeleted(context, service?.namespace);
   const isDown = isGoing || available?.status !== 'True';
@@ -93,9 +89,9 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
       remedies: [fixRemedy(text)],
     };
   }
-  const failure = isDown ? callFailure(available?.message ?? '') : 'other';
+  const reason = available?.status === 'True' ? '' : (available?.message ?? '');
+  const failure = callFailure(reason);
   const answers = failure === 'error-status';
-  const reason = available?.status === 'True' ? '' : available?.message;
   const quote = reason && (answers || failure === 'other') ? shortQuote(reason) : undefined;
   const does = isGoing ? 'will stop responding' : answers ? 'is not available' : 'does not respond';
   const state = isDown ? does : 'cannot be discovered, although its condition Available is True';
@@ -110,9 +106,9 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
     evidence: [condition, ...reasons],
     since: isDown ? available?.since : undefined,
     stop: {
-      text: `delete APIService ${api.name}`,
-      command: kubectl('delete', ...nameArgs('apiservice', api.name)),
-      risk: `the API ${name} disappears for the whole cluster`,
+      text: `delete APIService ${name}`,
+      command: kubectl('delete', ...nameArgs('apiservice', name)),
+      risk: `the API ${apiVersionOf(group)} disappears for the whole cluster`,
     },
   });
 }
@@ -120,21 +116,20 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
 /** Finds types that could not be deleted, by the namespace's condition, or listed; in a forecast those whose deletion will fail. */
 export function failingTypes(context: Context): RuleResult[] {
   const { content } = context.now;
-  const told = [
+  const own = content.filter(({ type }) => !isAggregated(context, type));
+  const results = [
     ...context.contentErrors.flatMap((error) => errorResults(context, error)),
     ...content.flatMap((one) => failedListResults(context, one)),
+    ...(isForeseen(context)
+      ? [
+          ...deletionSteps(context).flatMap((step) => judgeAdmission(context, step).results),
+          ...foreseenConversions(context),
+          ...own.flatMap(({ type }) => missingRule(context, type, 'deletecollection', 'list')),
+          ...refusedLastRequest(context),
+        ]
+      : []),
   ];
-  const foreseen = isForeseen(context)
-    ? [
-        ...deletionSteps(context).flatMap((step) => judgeAdmission(context, step).results),
-        ...foreseenConversions(context),
-        ...content.flatMap(({ type }) =>
-          isAggregated(context, type) ? [] : missingRule(context, type, 'deletecollection', 'list'),
-        ),
-        ...refusedLastRequest(context),
-      ]
-    : [];
-  return [...told, ...foreseen].map((result) => ({ ...result, blocksNamespace: true }));
+  return results.map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
@@ -320,10 +315,10 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
   const byType = Map.groupBy(shrinkingTypes(before, now), ({ type }) => type);
-  return [...byType].map(([type, list]) => {
-    const had = sum(list.map((moving) => moving.before));
-    const left = sum(list.map((moving) => moving.now));
-    const finalizers = [...new Set(list.flatMap((moving) => moving.finalizers))];
+  return [...byType].map(([type, sets]) => {
+    const had = sum(sets.map((set) => set.before));
+    const left = sum(sets.map((set) => set.now));
+    const finalizers = [...new Set(sets.flatMap((set) => set.finalizers))];
     return {
       ...{ code: 'content-deleting', subject: typeSubject(type), scope: 'namespace' },
       message: `are still being deleted: ${had} objects ${seconds} s ago, ${left} now`,
