@@ -4,6 +4,7 @@ import type { Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { type ResourceType, trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
+import { guardsOf } from '../admission/guards.ts';
 import { refusesOtherChange } from '../admission/refusals.ts';
 import {
   fixRemedy,
@@ -36,6 +37,7 @@ import {
 } from './held.ts';
 import { isHolder } from './leases.ts';
 import { productName } from './names.ts';
+import { removalRequest } from './removal.ts';
 import { type Pause, REACHING_RISK, reachesOut } from './settings.ts';
 import { invalidity, refusalsFor } from './statements.ts';
 
@@ -75,11 +77,13 @@ export function restartCommands(context: Context, actor: Actor): string[] {
   return [kubectl('rollout', 'restart', ...objectArgs(actor))];
 }
 
-/** Returns the dry run that shows what refuses the removal, which no Event and no status reports. */
-export function attemptRemedies(context: Context, { finalizer, objects, type }: Held): Remedy[] {
-  const [object] = objects;
-  if (!object || context.now.trials[trialKey(object.uid, finalizer)]?.answer === 'accepted')
-    return [];
+/** Returns the dry run that shows which guard refuses the removal, which no Event and no status reports. */
+export function attemptRemedies(context: Context, held: Held): Remedy[] {
+  const { finalizer, type } = held;
+  const [object] = held.objects;
+  const asked = guardsOf(context, removalRequest(context, held));
+  const tried = context.now.trials[trialKey(object?.uid ?? '', finalizer)];
+  if (!object || asked.length === 0 || tried?.answer === 'accepted') return [];
   const text = `Try to remove ${finalizer} from ${nameOf(object)} as a dry run: a refusal says what stops the controller`;
   const target = objectArgs(object, typeName(type));
   const command = patchCommand(target, removalPatch(object, [finalizer]));

@@ -6,7 +6,7 @@ import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { guardsOf, realRequest } from '../admission/guards.ts';
+import { realRequest } from '../admission/guards.ts';
 import type { Judgement } from '../admission/judge.ts';
 import { refusalResult } from '../admission/refusals.ts';
 import { fixRemedy, podRemedies, showObjectRemedy, startRemedies, withRole } from '../commands.ts';
@@ -66,6 +66,7 @@ const STATES: readonly [code: FindingCode, find: (owner: Signs) => Found | undef
   ['owner-not-acting', paused],
   ['owner-running', isGoing],
   ['owner-running', doesNotLead],
+  ['owner-running', mayBeKept],
   ['owner-running', runs],
 ];
 
@@ -75,6 +76,7 @@ type Signs = ReturnType<typeof signsOf>;
 function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Owner) {
   const { context, held, candidate, actor } = owner;
   const who = actorText(actor);
+  const isAhead = isForeseen(context, held);
   const quoted = quotedLines(context, held, [actor]);
   const rivals = suspects
     .slice(0, 3)
@@ -88,9 +90,9 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
   );
   return {
     ...{ ...owner, certainty, who, what: nameOf(held.subject), log: logRemedies(context, actor) },
-    isAhead: isForeseen(context, held),
+    isAhead,
     /** What the held objects have said since the deletion. */
-    statements: statusTexts(context, held),
+    statements: isAhead ? [] : statusTexts(context, held),
     /** What its log says about them now. */
     lines: currentLogLines(context, held, actor),
     questions: [...owner.questions, ...partners],
@@ -326,14 +328,11 @@ function doubtsOf(owner: Signs): Doubt[] {
   const { objects, since, type } = held;
   const { kind, limits = [], pods } = actor;
   // Anybody annotates an object that hangs, and other finalizers leave it; its status is written by its controllers.
-  const isWorkedOn = objects.some(({ statusWriters }) =>
-    statusWriters.some(({ time = '' }) => Date.parse(time) > Date.parse(since)),
-  );
-  const isSilent = lines.length === 0 && !isWorkedOn;
-  const right = lostDoubt(context, `its permission here (${because[0]})`, 'likely');
+  const writes = objects.flatMap(({ statusWriters }) => statusWriters);
+  const isWorkedOn = writes.some(({ time = '' }) => Date.parse(time) > Date.parse(since));
   const names = [type.kind.toLowerCase(), type.resource];
   // A controller that wrote the status handles the object, whatever its settings say.
-  const isOpen = isAhead && objects.every(({ statusWriters }) => statusWriters.length === 0);
+  const isOpen = isAhead && writes.length === 0;
   const started = limits.map((limit) => {
     const words = limit.toLowerCase().split(/[=,]/);
     const isMeant = !LISTS_TYPES.test(limit) || words.some((one) => names.includes(one));
@@ -341,19 +340,17 @@ function doubtsOf(owner: Signs): Doubt[] {
       ? isMeant && `it was started with ${limit}, which may leave it out`
       : isOpen && `it has settings that this gate does not read: ${limit}`;
   });
-  const crash = pods
-    .flatMap(({ containers = [] }) => containers)
-    .find(
-      ({ crashedAt = '', restarts = 0 }) =>
-        restarts > 2 && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
-    );
+  const containers = pods.flatMap((pod) => pod.containers ?? []);
+  const crash = containers.find(
+    ({ crashedAt = '', restarts = 0 }) =>
+      restarts > 2 && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
+  );
+  const awaited = isAhead ? namespacesAwaited(context, held) : [];
   const node = lostNode(context, held, actor);
   const pause = isAhead ? pausedBy(context, held) : undefined;
   const others = [
     ...questions,
-    ...(isAhead ? namespacesAwaited(context, held) : []).map(
-      (one) => `it waits until ${nameOf(one.subject)} is deleted`,
-    ),
+    ...awaited.map(({ subject }) => `it waits until ${nameOf(subject)} is deleted`),
     ...protectionsOf(context, held),
     ...started,
     kind === 'CronJob' && 'it may act only while its schedule runs a Job',
@@ -362,9 +359,10 @@ function doubtsOf(owner: Signs): Doubt[] {
     node && `it has no ready pod on node ${node}, which ${what} names`,
     pause && `it may ignore ${nameOf(pause.object)}: ${pause.by}`,
   ].flatMap((says) => (says ? [{ says, certainty: 'unknown' as const }] : []));
+  const right = `its permission here (${because[0]})`;
   return [
-    ...(isAhead && isLocal ? [right] : []),
-    ...(isSilent ? needsOfOwner(context, held, actor) : []),
+    ...(isAhead && isLocal ? [lostDoubt(context, right, 'likely')] : []),
+    ...(lines.length === 0 && !isWorkedOn ? needsOfOwner(context, held, actor) : []),
     ...others,
   ];
 }
@@ -376,62 +374,69 @@ export function lostNode(context: Context, { objects }: Held, { kind, pods }: Ac
   return nodes.find((node) => pods.every((pod) => pod.nodeName !== node || !pod.ready));
 }
 
-/** It is ready and reports no failure: with what is said since the deletion, what may keep it, its log, or the last error from before. */
-function runs(owner: Signs): Found | undefined {
-  const { actor, context, held, isAhead, lines, log, questions, removal, statements, what, who } =
-    owner;
-  const [said] = isAhead ? [] : statements;
-  const doubts = said ? [] : doubtsOf(owner);
+/** It is ready and reports no failure, but may lack what its clean-up needs, or be kept from it: it has said nothing since the deletion. */
+function mayBeKept(owner: Signs): Found | undefined {
+  const { context, held, isAhead, log, removal, statements, who } = owner;
+  const doubts = statements.length > 0 ? [] : doubtsOf(owner);
   const [doubt] = doubts;
-  if (isAhead && doubt === undefined) return undefined;
-  const [line] = doubt ? [] : lines;
-  const last = doubt || line ? undefined : lastComplaint(context, held, actor);
+  if (doubt === undefined) return undefined;
+  const lost = listNames(doubts.flatMap(({ lost = [] }) => lost));
+  const isTaken = lost !== '' || doubts.some(({ created }) => created);
+  const isNeeded = isAhead || doubt.certainty === 'likely';
+  const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
+  return {
+    says: `runs; ${doubt.says}`,
+    remedies: [
+      ...(isTaken ? [] : [fixRemedy(doubt.fix ?? find)]),
+      ...log,
+      ...(isAhead ? [] : escapeRemedies(held)),
+      ...(isTaken ? [...orderRemedies(context, held, lost), ...removal] : []),
+    ],
+    ...(isNeeded && { code: 'owner-failing', certainty: doubt.certainty }),
+    evidence: [...doubts.map(({ says }) => says), ...(isAhead ? [] : searchedBy(owner))],
+    // The words of another program with which a doubt ends.
+    quote: / says(?: in its status)?: (.*)$/s.exec(doubt.says)?.[1],
+    waitsForNamespace: isNeeded && isTaken,
+  };
+}
+
+/** Nothing shows what keeps it: with what is said since the deletion, by its log, or the last error from before. */
+function runs(owner: Signs): Found | undefined {
+  const { actor, context, held, isAhead, lines, log, questions, statements, what, who } = owner;
+  if (isAhead) return undefined;
+  const [said] = statements;
+  const [line] = said ? [] : lines;
+  const last = said || line ? undefined : lastComplaint(context, held, actor);
   const told = said ?? last;
   const isToResolve = told && !GOES_ON.test(told.text);
   const quote = shortQuote((told ?? line)?.text ?? '');
   const age = Date.parse(held.since) - Date.parse(last?.at ?? '');
   const earlier = age >= 0 ? ` (${formatDuration(age)} earlier)` : '';
-  const by = said
-    ? `${what} says`
-    : line
-      ? 'Its log says'
-      : `${upperFirst(last?.source ?? '')} has said since before the deletion${earlier}`;
-  const lost = listNames(doubts.flatMap(({ lost = [] }) => lost));
-  const isTaken = lost !== '' || doubts.some(({ created }) => created);
-  const isNeeded = isAhead || doubt?.certainty === 'likely';
-  const asked = guardsOf(context, removalRequest(context, held));
-  const find = `Find out ${isAhead ? 'before the deletion ' : ''}whether this keeps ${who} from removing ${held.finalizer}, and resolve it`;
+  const now = said ? `${what} says` : 'Its log says';
+  const by = last ? `${upperFirst(last.source)} has said since before the deletion${earlier}` : now;
   const time = { text: `Give ${who} more time: raise the timeout` };
-  const searched = isLogRead(context, actor)
-    ? ' of the object, and the newest lines of the log'
-    : ' of the object; the log of the controller was not read';
+  const nothing = 'runs, but nothing that was read shows why the finalizer stays';
   return {
-    says: quote
-      ? `runs. ${by}: ${quote}`
-      : doubt
-        ? `runs; ${doubt.says}`
-        : 'runs, but nothing that was read shows why the finalizer stays',
+    says: quote ? `runs. ${by}: ${quote}` : nothing,
     remedies: [
-      ...(doubt && !isTaken ? [fixRemedy(doubt.fix ?? find)] : []),
-      ...((said && isToResolve) || doubt ? log : log.map((one) => withRole('now', one))),
+      ...(said && isToResolve ? log : log.map((one) => withRole('now', one))),
       ...(isToResolve ? [sayingRemedy(told.source)] : []),
-      ...(quote || doubt || !asked[0] ? [] : attemptRemedies(context, held)),
-      ...(isAhead ? [] : escapeRemedies(held)),
+      ...(quote ? [] : attemptRemedies(context, held)),
+      ...escapeRemedies(held),
       // More time helps only an owner that is at work.
-      ...(isToResolve || doubt ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
-      ...(isTaken ? [...orderRemedies(context, held, lost), ...removal] : []),
+      ...(isToResolve ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
     ],
-    ...(isNeeded && { code: 'owner-failing', certainty: doubt?.certainty }),
-    evidence: [
-      ...(said ? questions : doubts.map(({ says }) => says)),
-      ...(isAhead
-        ? []
-        : [...statusEvidence(context, held), `searched: the status and Events${searched}`]),
-    ],
-    // The words of another program with which a doubt ends.
-    quote: quote || / says(?: in its status)?: (.*)$/s.exec(doubt?.says ?? '')?.[1],
-    waitsForNamespace: isNeeded && isTaken,
+    evidence: [...(said ? questions : []), ...searchedBy(owner)],
+    quote,
   };
+}
+
+function searchedBy({ actor, context, held }: Signs): string[] {
+  const isRead = isLogRead(context, actor);
+  const log = isRead
+    ? ', and the newest lines of the log'
+    : '; the log of the controller was not read';
+  return [...statusEvidence(context, held), `searched: the status and Events of the object${log}`];
 }
 
 /** A text in which nothing can be resolved: the work goes on, or the namespace accepts nothing new. */
