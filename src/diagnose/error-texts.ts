@@ -6,31 +6,12 @@ import { serviceInUrl } from '../model/facts/cluster.ts';
 /** How a call of the API server to a webhook or an extension API failed; `backends.ts` says each in words. */
 export type CallFailure = keyof typeof FAILURES;
 
-type WebhookCall = ReturnType<typeof readWebhookCall>;
-
-/** The meaning of an error text. `webhook` is `webhooks[].name`, not the name of the configuration. */
-type ErrorDetail =
-  | ({ kind: 'webhook-unreachable'; webhook: string } & WebhookCall)
-  | { kind: 'webhook-denied'; webhook: string; message: string }
-  | { kind: 'policy-denied'; policy: string; binding: string | undefined; message: string }
-  | ({ kind: 'conversion-failed'; group: string; objectKind: string } & WebhookCall)
-  | {
-      kind: 'forbidden';
-      /** Absent when an admission plugin (quota, Pod Security) refused, and not authorization. */
-      user: string | undefined;
-      verb: string | undefined;
-      resource: string;
-      group: string;
-      message: string;
-    }
-  | { kind: 'namespace-terminating'; namespace: string; resource: string | undefined }
-  /** `namespace`: as the text names it; the API server names none. */
-  | { kind: 'not-found'; resource: string; group: string; name: string; namespace?: string }
-  /** `resource`: the kind of the object. */
-  | { kind: 'invalid'; resource: string }
-  | { kind: 'new-finalizers-refused' | 'unexpected-items' | 'storage' | 'unavailable' | 'other' };
-
-export type ContentError = ErrorDetail & { text: string };
+/** The meaning of an error text: what the row of its kind reads. */
+export type ContentError = { text: string } & (
+  | { [K in keyof Rows]: { kind: K } & NonNullable<ReturnType<Rows[K][1]>> }[keyof Rows]
+  | { kind: 'other' }
+);
+type Rows = typeof WRAPPING & typeof OTHERS;
 
 export type ErrorOf<K extends ContentError['kind']> = Extract<ContentError, { kind: K }>;
 
@@ -41,7 +22,7 @@ export function classifyErrorText(text: string): ContentError[] {
   const prefix = CONTENT_FAILURE.exec(text);
   const errors = splitErrors(text.slice(prefix?.[0].length ?? 0), Number(prefix?.[1] ?? 0));
   const unique = new Set(errors.filter((piece) => piece.trim() !== ''));
-  return [...unique].map((error) => ({ ...readErrorText(error), text: error }));
+  return [...unique].map(readErrorText);
 }
 
 /**
@@ -71,14 +52,13 @@ const NEXT_ERROR = new RegExp(
 /** What is named before the text: `secrets`, `leases.coordination.k8s.io` or `secrets "name"`. */
 type Target = { resource?: string; group?: string; name?: string | undefined };
 type Groups = Partial<Record<string, string>>;
-/** The groups of the pattern are properties of the error; `read` adds those in the text behind it, or says that it is none. */
+/** `read` gets the text behind the pattern and the groups in it, and returns the properties of the error, or that it is none. */
 type Row = [
   pattern: RegExp,
-  read?: (rest: string, target: Target, found: Groups) => object | undefined,
+  read: (rest: string, found: Groups, target: Target) => object | undefined,
 ];
-const rowsOf = (rows: Partial<Record<ErrorDetail['kind'], Row>>) => Object.entries(rows);
 
-const rest = (message: string) => ({ message });
+const asKind = () => ({});
 
 /*
  * Patterns begin with a literal, and their repeats are bounded: a text may be hostile and 100 kB long, and must be read in
@@ -86,92 +66,93 @@ const rest = (message: string) => ({ message });
  */
 
 /** The leftmost of these wraps the rest, such as a refusal whose free text quotes another error. */
-const WRAPPING = rowsOf({
+const WRAPPING = {
   // apiserver pkg/util/webhook/error.go, ErrCallingWebhook.
   'webhook-unreachable': [
     /failed calling webhook \\?"(?<webhook>[^"\\]{1,300})\\?"/,
-    readWebhookCall,
+    (text, { webhook = '' }) => ({ webhook, ...readWebhookCall(text) }),
   ],
   // apiserver pkg/admission/plugin/webhook/errors/statuserror.go.
   'webhook-denied': [
     /admission webhook \\?"(?<webhook>[^"\\]{1,300})\\?" denied the request(?:: | )?/,
-    rest,
+    (message, { webhook = '' }) => ({ webhook, message }),
   ],
   // apiserver pkg/admission/plugin/policy/validating/dispatcher.go; mutating policies say "policy '…'".
   'policy-denied': [
     /olicy '(?<policy>[^']{1,300})'(?: with binding '(?<binding>[^']{1,300})')? denied request: /,
-    rest,
+    (message, { policy = '', binding }) => ({ policy, binding, message }),
   ],
   // apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go.
   'conversion-failed': [
     /conversion webhook for (?:(?<group>[^/\s,]{0,253})\/)?[^/\s,]{1,63}, Kind=(?<objectKind>[^\s:,]{1,63}),? (?:failed|returned)/,
-    (text, _, { group = '' }) => ({ group, ...readWebhookCall(text) }),
+    (text, { group = '', objectKind = '' }) => ({ group, objectKind, ...readWebhookCall(text) }),
   ],
-});
+} satisfies Record<string, Row>;
 
 /** The last one is an answer that was cut off (apiserver pkg/server/filters/timeout.go aborts the stream). */
 const TIMEOUT =
   /request did not complete within |deadline exceeded|the server was unable to return a response in the time allotted|could not be completed at this time, please try again|Client\.Timeout|i\/o timeout|handshake timeout|timed out|request canceled|INTERNAL_ERROR; received from peer/;
 
 /** Of these the first that fits counts. */
-const OTHERS = rowsOf({
+const OTHERS = {
   // apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
   'namespace-terminating': [
     /unable to create new content in namespace (?<namespace>\S{1,253}) because/,
-    (_, { resource }) => ({ resource }),
+    (_, { namespace = '' }, { resource }) => ({ namespace, resource }),
   ],
   // apimachinery pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers.
-  'new-finalizers-refused': [/no new finalizers can be added/],
+  'new-finalizers-refused': [/no new finalizers can be added/, asKind],
   // kube-controller-manager pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
-  'unexpected-items': [/unexpected items still remain in namespace: /],
+  'unexpected-items': [/unexpected items still remain in namespace: /, asKind],
   // apiserver pkg/storage/etcd3/store.go.
   storage: [
     /unable to transform (?:key|or decode) |illegal base64 data at input byte |StorageError: corrupt object|identity transformer tried to read encrypted|data from the storage is not transformable/,
+    asKind,
   ],
-  // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage.
+  // apiserver pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage. Admission plugins (quota, Pod Security) name no user.
   forbidden: [
     /forbidden: /,
-    (message, target) => {
+    (message, _, target) => {
       const { user, verb, ...said }: Groups = FORBIDDEN.exec(message)?.groups ?? {};
       const { resource = target.resource ?? '', group = target.group ?? '' } = said;
       return { user, verb, resource, group, message };
     },
   ],
-  // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …`
+  // apimachinery pkg/api/errors/errors.go, NewInvalid: `Pod "p" is invalid: spec: Forbidden: …` names a kind.
   invalid: [
     / is invalid: /,
-    (_, { name, resource = '' }) => (name === undefined ? undefined : { resource }),
+    (_, __, { name, resource = '' }) => (name === undefined ? undefined : { resource }),
   ],
-  // The same, NewNotFound: `secrets "x" not found`; but not "not found, assuming that it is deleted".
+  // The same, NewNotFound: `secrets "x" not found`; but not "not found, assuming that it is deleted". Others name a namespace.
   'not-found': [
     / not found(?!, (?:assum|ignor|skip|so |treat|nothing to ))/,
-    (_, { resource = '', group = '', name: path }) => {
-      const [name, namespace] = path?.split('/').reverse() ?? [];
-      const place = namespace === undefined ? {} : { namespace };
-      return path === undefined ? undefined : { resource, group, name, ...place };
+    (_, __, { resource = '', group = '', name: path }) => {
+      const [name = '', namespace] = path?.split('/').reverse() ?? [];
+      return path === undefined ? undefined : { resource, group, name, namespace };
     },
   ],
   unavailable: [
     new RegExp(
       `the server is currently unable to handle the request|error trying to reach service|no endpoints available for service|connection refused|service unavailable|has prevented the request from succeeding|${TIMEOUT.source}`,
     ),
+    asKind,
   ],
-});
+} satisfies Record<string, Row>;
 
-function readErrorText(text: string): ErrorDetail {
-  const placeOf = ([, [pattern]]: (typeof WRAPPING)[number]): number => text.search(pattern);
-  const wrapping = WRAPPING.filter((row) => placeOf(row) >= 0).sort(
-    (a, b) => placeOf(a) - placeOf(b),
-  );
-  for (const [kind, [pattern, read]] of [...wrapping, ...OTHERS]) {
+function readErrorText(text: string): ContentError {
+  const placeOf = ([, [pattern]]: [string, Row]): number => text.search(pattern);
+  const wrapping = Object.entries(WRAPPING)
+    .filter((row) => placeOf(row) >= 0)
+    .sort((a, b) => placeOf(a) - placeOf(b));
+  for (const [kind, [pattern, read]] of [...wrapping, ...Object.entries<Row>(OTHERS)]) {
     const match = pattern.exec(text);
     if (match === null) continue;
     const { 0: words, index, groups = {} } = match;
     const end = words.startsWith(' ') ? index : text.lastIndexOf(' is forbidden: ', index);
-    const found = read?.(text.slice(index + words.length), targetBefore(text, end), groups);
-    if (read === undefined || found) return { kind, ...groups, ...found } as ErrorDetail;
+    const found = read(text.slice(index + words.length), groups, targetBefore(text, end));
+    if (found) return { kind, text, ...found } as ContentError;
   }
-  return { kind: 'other' };
+  return { kind: 'other', text };
 }
 
 const FORBIDDEN =

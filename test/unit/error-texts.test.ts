@@ -31,7 +31,7 @@ describe('a single error, in texts of real servers', () => {
     expect(read('secret "team-1/login" not found')).toMatchObject({
       ...{ kind: 'not-found', namespace: 'team-1', name: 'login' },
     });
-    expect(read('secrets "login" not found')).not.toHaveProperty('namespace');
+    expect(read('secrets "login" not found')).toMatchObject({ namespace: undefined });
     expect(read('secret "team-1/login" not found, assuming that it is deleted')?.kind).toBe(
       'other',
     );
