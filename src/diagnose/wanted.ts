@@ -36,7 +36,7 @@ import { placesOfRoles } from './owner/clues.ts';
 import { everythingHeld } from './owner/finalizers.ts';
 import { definitionNames, type Held, isOftenProviderManaged } from './owner/held.ts';
 import { logSources } from './owner/logs.ts';
-import { findNamedObject, namedByOwner, objectsNamedBy, wantedInputs } from './owner/needs.ts';
+import { placesOfInputs, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isUnexplainedByContent } from './rules/controller.ts';
@@ -243,16 +243,13 @@ function forHeld(context: Context, held: Held): Part {
   // They have none, and their content is never read.
   const hasStatus = !['configmaps', 'secrets'].includes(typeName(type));
   const inside = objects.filter((object) => isInside(context, object.namespace));
-  // What a clean-up may need: what a held object names, and what that names in turn.
-  const needs = forecast ? namedByOwner(context, held) : [];
-  const between = needs.flatMap((one) => findNamedObject(context, one) ?? []);
   return {
     definitions: definitionNames(context, held),
     details: hasStatus ? inside.map((object) => ({ type, object })) : [],
     partners: [
       ...namedOutside(context, held),
       ...asleep.flatMap((actor) => neededToStart(context, actor)),
-      ...[...needs, ...objectsNamedBy(context, between)],
+      ...(forecast ? placesOfInputs(context, held) : []),
     ],
     trials: isTried ? first.map((object) => ({ ...held, object })) : [],
     places: [

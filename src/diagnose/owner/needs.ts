@@ -27,17 +27,11 @@ import { findOwner } from './verdict.ts';
 
 // What an object names, and what the clean-up of its owner needs of that in a namespace that is going or gone.
 
-/** A place where an object that another one names can be. */
-interface Named {
-  type: ResourceType;
-  namespace: string | undefined;
-  name: string;
-  /** The field that names it. */
-  by: string;
-}
+/** A place where an object that another one names can be, and the field that names it. */
+type Named = ReturnType<typeof objectsNamedBy>[number];
 
 /** Returns what the references of these specs name and a clean-up may read. */
-export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]): Named[] {
+function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]) {
   const { forecast, namespace: own } = context.now;
   return objects.flatMap((object) => {
     // A ClusterSecretStore may mean its reader's namespace, or that of its controller: a forecast sees which one has the object.
@@ -53,7 +47,7 @@ export function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]
   });
 }
 
-export function findNamedObject({ now }: Context, place: Omit<Named, 'by'>) {
+function findNamedObject({ now }: Context, place: Omit<Named, 'by'>) {
   const { type, namespace = '', name } = place;
   const key = partnerKey({ ...type, namespace, name });
   const others = [...groupsOf(now).flatMap(({ examples }) => examples), ...foundInputs(now)];
@@ -151,31 +145,31 @@ function creations(context: Context, held: Held): Doubt[] {
   });
 }
 
-export function namedByOwner(context: Context, held: Held): Named[] {
-  const found = foundInputs(context.now).flatMap((object): Named[] => {
+/** Returns what the owner may read: what the held objects name, and the built-in objects that these name in turn. */
+export function placesOfInputs(context: Context, held: Held) {
+  const found = foundInputs(context.now).flatMap((object) => {
     const by = reasonToRead(context, held, object);
     const type = by && servedType(context, object);
     return type ? [{ type, namespace: object.namespace, name: object.name, by }] : [];
   });
-  return [...objectsNamedBy(context, held.objects), ...found];
+  return [...objectsNamedBy(context, held.objects), ...found].flatMap((one) => {
+    const own = findNamedObject(context, one);
+    const source = `which ${one.type.kind} ${one.name} names`;
+    const behind = objectsNamedBy(context, own ? [own] : [])
+      .filter(({ type }) => isBuiltIn(type.group))
+      .map((next) => ({ ...next, by: one.by, source }));
+    return [{ ...one, source: one.by }, ...behind];
+  });
 }
 
-/** Returns what the owner may read: what the held objects name, and the built-in objects that these name in turn. */
 function inputsOf(context: Context, held: Held) {
-  return namedByOwner(context, held).flatMap((one) => {
-    const { by, name, type } = one;
-    const own = findNamedObject(context, one);
-    const behind = objectsNamedBy(context, own ? [own] : [])
-      .filter((next) => isBuiltIn(next.type.group))
-      .map((next) => ({ ...next, by, source: `which ${type.kind} ${name} names` }));
-    return [{ ...one, source: by }, ...behind].flatMap((input) => {
-      const certainty = certaintyOf(context, held, input);
-      const text = `${input.type.kind} ${input.name} (${input.source})`;
-      const object = findNamedObject(context, input);
-      const isHere = isInside(context, input.namespace);
-      const isGone = isHere && object === undefined && isEmpty(context, input.type);
-      return certainty ? [{ ...input, certainty, isGone, isHere, object, text }] : [];
-    });
+  return placesOfInputs(context, held).flatMap((input) => {
+    const certainty = certaintyOf(context, held, input);
+    const text = `${input.type.kind} ${input.name} (${input.source})`;
+    const object = findNamedObject(context, input);
+    const isHere = isInside(context, input.namespace);
+    const isGone = isHere && object === undefined && isEmpty(context, input.type);
+    return certainty ? [{ ...input, certainty, isGone, isHere, object, text }] : [];
   });
 }
 

@@ -194,35 +194,32 @@ export function grantRemedies(
 /** Returns the remedy to delete objects before the owner of their finalizers, as the gate does with `delete: ordered`. */
 export function orderRemedies(context: Context, held: Held, before: string): Remedy[] {
   const { subject, type } = held;
-  const { kind, name, namespace } = subject;
   if (type === NAMESPACE_TYPE) return [];
   const end = `before ${before ? `${before} and ` : ''}the namespace`;
-  if (!isInside(context, namespace)) {
+  if (!isInside(context, subject.namespace)) {
     // Its controller deletes it when what leads to it is deleted.
-    return preventionRemedies(context, `delete what uses ${kind} ${name} ${end}`);
+    return preventionRemedies(context, `delete what uses ${nameOf(subject)} ${end}`);
   }
   // What an object of another type has made goes with it, and is made again before.
-  const [maker, ...rest] = held.objects.map((one) =>
-    one.ownerReferences.find((by) => by.controller),
-  );
-  const made = maker && rest.every(Boolean) ? servedType(context, maker) : undefined;
+  const makers = held.objects.map((one) => one.ownerReferences.find((by) => by.controller));
+  const made = makers[0] && makers.every(Boolean) ? servedType(context, makers[0]) : undefined;
   const of = made?.namespaced && !isBuiltIn(made.group) ? made : type;
   // The other objects of a built-in type, such as Secrets, may be what this clean-up needs.
-  const { names, text } = namesOf(held);
-  const isWhole = !isBuiltIn(of.group);
-  const which = isWhole ? [typeName(of), '--all'] : nameArgs(typeName(of), ...names);
-  const what = isWhole ? `the ${of.kind} objects` : text;
-  return preventionRemedies(context, `delete ${what}, and wait until that is done, ${end}`, {
-    command: kubectl('delete', ...which, ...namespaceArgs(namespace), '--wait'),
+  const { args, text } = isBuiltIn(of.group)
+    ? argsOf(held)
+    : { args: [typeName(of), '--all'], text: `the ${of.kind} objects` };
+  return preventionRemedies(context, `delete ${text}, and wait until that is done, ${end}`, {
+    command: kubectl('delete', ...args, ...namespaceArgs(subject.namespace), '--wait'),
     ...(reachesOut(context, held) && { risk: REACHING_RISK }),
   });
 }
 
-/** Returns the names for one command; the same command works for the rest. */
-function namesOf({ count, objects, subject }: Held) {
+/** Returns the objects for one command; the same command works for the rest. */
+function argsOf({ count, objects, subject, type }: Held) {
   const names = objects.map(({ name }) => name).slice(0, 10);
   const more = count > names.length ? ` (the first ${names.length} of ${count})` : '';
-  return { names, text: `${subject.kind} ${listNames(names)}${more}` };
+  const text = `${subject.kind} ${listNames(names)}${more}`;
+  return { args: nameArgs(typeName(type), ...names), text };
 }
 
 /** Returns the removal by hand, of `siblings` in the same patch (a second would be invalid after it); `refusedBy` would refuse that as well. */
@@ -245,13 +242,11 @@ export function removalRemedies(
   const remove = object.finalizers.filter((one) => one === finalizer || siblings.includes(one));
   const but = refusedBy ? `; ${nameOf(refusedBy)} still refuses that too` : '';
   const risk = leakText(context, held);
-  const alike = isInside(context, object.namespace)
-    ? groupsOf({ content }).filter(({ finalizers }) => finalizers.includes(finalizer))
-    : [];
-  const own = alike.filter((group) => group.type.group === type.group);
-  const total = own.reduce((sum, { count }) => sum + count, 0);
+  const groups = isInside(context, object.namespace) ? groupsOf({ content }) : [];
+  const alike = groups.filter(({ finalizers }) => finalizers.includes(finalizer));
+  const total = alike.reduce((sum, { count }) => sum + count, 0);
   // Forcing takes every finalizer of this name, also that of another controller (`finalizers.fluxcd.io`).
-  const isShared = own.length < alike.length;
+  const isShared = alike.some((group) => group.type.group !== type.group);
   const force = total > 1 && !isShared ? forceCommand(namespace.name, remove) : undefined;
   if (force !== undefined) {
     const text = `Let this gate remove ${listNames(remove)} from the ${total} objects of this namespace`;
@@ -270,15 +265,11 @@ export function escapeRemedies(held: Held): Remedy[] {
   if (known?.escape === undefined) return [];
   const { leaves, namespaced, patch: usual } = known.escape;
   const patch = JSON.stringify((type.namespaced && namespaced) || usual);
-  const { names, text } = namesOf(held);
-  const target = [...nameArgs(typeName(type), ...names), ...namespaceArgs(subject.namespace)];
-  return [
-    withRole('or', {
-      text: `Let ${productName(known) ?? 'its controller'} delete only ${text}`,
-      command: kubectl('patch', ...target, '--type=merge', '-p', patch),
-      risk: lowerFirst(withoutPeriod(leaves)),
-    }),
-  ];
+  const { args, text: which } = argsOf(held);
+  const target = [...args, ...namespaceArgs(subject.namespace)];
+  const text = `Let ${productName(known) ?? 'its controller'} delete only ${which}`;
+  const command = kubectl('patch', ...target, '--type=merge', '-p', patch);
+  return [withRole('or', { text, command, risk: lowerFirst(withoutPeriod(leaves)) })];
 }
 
 /** Returns the remedy for an object that no update can leave as it is, also the removal of a finalizer. */
