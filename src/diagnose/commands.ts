@@ -33,11 +33,9 @@ export function patchCommand(target: string[], patch: object[]): string {
 }
 
 /** Returns an object as arguments of kubectl, with its namespace; its kind is unambiguous for Kubernetes' own types. */
-export function objectArgs(
-  { kind, namespace, name }: Pick<Subject, 'kind' | 'namespace' | 'name'>,
-  type = kind.toLowerCase(),
-): string[] {
-  return [...nameArgs(type, name), ...namespaceArgs(namespace)];
+export function objectArgs(object: Omit<Subject, 'apiVersion'>, type?: string): string[] {
+  const { kind, namespace, name } = object;
+  return [...nameArgs(type ?? kind.toLowerCase(), name), ...namespaceArgs(namespace)];
 }
 
 /** Writes the call of this gate that removes the finalizers; it waits only as long as it takes to see whether the content becomes less. */

@@ -17,8 +17,8 @@ export function countsOf(now: Pick<Facts.Snapshot, 'content'>): (Facts.ContentCo
 }
 
 export function groupsOf(now: Pick<Facts.Snapshot, 'content'>): (Facts.ObjectGroup & Typed)[] {
-  return countsOf(now).flatMap(({ type, terminating }) =>
-    terminating.map((group) => ({ type, ...group })),
+  return countsOf(now).flatMap(({ type, terminating: all }) =>
+    all.map((one) => ({ type, ...one })),
   );
 }
 

@@ -53,10 +53,8 @@ const NEXT_ERROR = new RegExp(
 type Target = { resource?: string; group?: string; name?: string | undefined };
 type Groups = Partial<Record<string, string>>;
 /** `read` gets the text behind the pattern and the groups in it, and returns the properties of the error, or that it is none. */
-type Row = [
-  pattern: RegExp,
-  read: (rest: string, found: Groups, target: Target) => object | undefined,
-];
+type Read = (rest: string, found: Groups, target: Target) => object | undefined;
+type Row = [pattern: RegExp, read: Read];
 
 const asKind = () => ({});
 

@@ -9,7 +9,6 @@ import {
   type ObjectFacts,
   partnerKey,
   type ResourceType,
-  type Wanted,
 } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
@@ -284,11 +283,7 @@ function reasonToRead(context: Context, held: Held, candidate: ObjectFacts & Can
 }
 
 /** Returns what to search for in a forecast: objects that the owners of finalizers may read, or have left here. */
-export function wantedInputs(
-  context: Context,
-  held: readonly Held[],
-  type: ResourceType,
-): NonNullable<Wanted['samples']> {
+export function wantedInputs(context: Context, held: readonly Held[], type: ResourceType) {
   if (isBuiltIn(type.group) && !INPUT_KINDS.includes(type.kind)) return [];
   // Until the specs are read, the names in them are not known.
   const readable = held.filter((one) => one.objects.some((object) => detailOf(context, object)));
@@ -297,7 +292,7 @@ export function wantedInputs(
     return {
       key: `${typeName(type)} of ${typeName(one.type)} ${one.finalizer}`,
       type,
-      isMeant: (candidate) => {
+      isMeant: (candidate: ObjectFacts & Candidate) => {
         const by = reasonToRead(context, one, candidate);
         const isRead = by && certaintyOf(context, one, { type, name: candidate.name, by });
         return isRead !== undefined && isUnprotected(candidate, one, owner?.actor);
@@ -317,21 +312,18 @@ function listed(context: Context, held: Held, action: CleanupNeed['action']) {
 }
 
 /** Returns how certain it is that the owner needs the object: of a known product it needs what the catalogue lists. */
-function certaintyOf(
-  context: Context,
-  held: Held,
-  { type, name, by }: Omit<Named, 'namespace'>,
-): Doubt['certainty'] | undefined {
+function certaintyOf(context: Context, held: Held, { type, name, by }: Omit<Named, 'namespace'>) {
   const reads = listed(context, held, 'read');
   // Every namespace has these two.
   const isEverywhere = /^(?:ConfigMap kube-root-ca\.crt|ServiceAccount default)$/;
-  if (reads === undefined) return isEverywhere.test(`${type.kind} ${name}`) ? undefined : 'unknown';
+  if (reads === undefined && isEverywhere.test(`${type.kind} ${name}`)) return undefined;
+  if (reads === undefined) return 'unknown' as const;
   const isListed = reads.some(
     (need) =>
       need.kind === type.kind &&
       ((need.field !== undefined && by.startsWith(need.field)) || isCalled(held, need, name)),
   );
-  return isListed ? 'likely' : undefined;
+  return isListed ? ('likely' as const) : undefined;
 }
 
 function isCalled({ objects }: Held, need: CleanupNeed, name: string): boolean {

@@ -22,7 +22,7 @@ import {
 } from '../commands.ts';
 import { groupsOf, servedType, typeNamedBy } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
-import { type ContentError, isAdmissionError } from '../error-texts.ts';
+import { type ContentError, type ErrorOf, isAdmissionError } from '../error-texts.ts';
 import { nameOf } from '../results.ts';
 import { waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';
@@ -151,10 +151,8 @@ export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
 }
 
 /** Returns the remedies that grant a permission that the owner lacks. They add to the role of an earlier run, which may name other objects. */
-export function grantRemedies(
-  { context, held, candidate, actor }: Sufferer,
-  error?: ContentError & { kind: 'forbidden' },
-): Remedy[] {
+export function grantRemedies(owner: Sufferer, error?: ErrorOf<'forbidden'>): Remedy[] {
+  const { context, held, candidate, actor } = owner;
   const { account, rights } = candidate;
   const user = `system:serviceaccount:${account?.namespace}:${account?.name}`;
   const type = typeName(held.type);

@@ -1,5 +1,4 @@
 import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
-import type { Actor } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
 import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
 import { mutatingResults, refusalResult, refusesOtherChange } from '../admission/refusals.ts';
@@ -8,6 +7,7 @@ import { type Context, isForeseen } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { resultId } from '../results.ts';
 import type { Account } from '../rights.ts';
+import type { Suspect } from './clues.ts';
 import type { Held } from './held.ts';
 import { refusalsFor } from './statements.ts';
 
@@ -20,11 +20,7 @@ export function removalRequest(context: Context, { objects, subject, type }: Hel
 const CHANGES = 'changes a field at every update, which the API server refuses';
 
 /** Finds what refuses the update that removes the finalizer: by a dry run, a dead webhook, or what the objects or their Events say. */
-export function judgeRemoval(
-  context: Context,
-  held: Held,
-  owner?: { account?: Account | undefined; actor?: Actor | undefined },
-): Judgement {
+export function judgeRemoval(context: Context, held: Held, owner?: Suspect): Judgement {
   if (isAggregated(context, held.type)) return UNDECIDED;
   const all = held.objects.map((object) => judgeObject(context, held, object, owner?.account));
   const told = isForeseen(context, held) ? [] : refusalsFor(context, held, owner?.actor);
@@ -47,12 +43,8 @@ export function judgeRemoval(
   };
 }
 
-function judgeObject(
-  context: Context,
-  { finalizer, type }: Held,
-  object: ObjectFacts,
-  account: Account | undefined,
-): Judgement {
+function judgeObject(context: Context, held: Held, object: ObjectFacts, account?: Account) {
+  const { finalizer, type } = held;
   const trial = context.now.trials[trialKey(object.uid, finalizer)];
   // A webhook that answers now may be deleted with the namespace.
   if (trial?.answer === 'accepted' && context.now.forecast === undefined) return UNDECIDED;

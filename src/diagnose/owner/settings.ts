@@ -48,10 +48,8 @@ const PAUSE =
 /** Reports whether an annotation is for the owner: one that pauses another product (Flux, not to apply it) is not. */
 export function isAnnotationForOwner(annotation: string, { finalizer, type }: Held): boolean {
   const [domain = '', name] = annotation.split('/');
-  return (
-    name === undefined ||
-    [domainOf(finalizer), type.group].some((own) => isOfOneProject(own, domain))
-  );
+  const projects = [domainOf(finalizer), type.group];
+  return name === undefined || projects.some((own) => isOfOneProject(own, domain));
 }
 
 /** Returns fields and annotations of the held objects that forbid a deletion, to their owner or to a cloud. */

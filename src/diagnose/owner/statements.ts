@@ -195,16 +195,15 @@ function errorsIn(context: Context, text: string): ContentError[] {
  * longest), and by the generation that its writer has seen, which a deletion raises. Words that only make sense during a
  * deletion are new, whatever the dates. In a forecast the deletion lies ahead.
  */
-function dateOf(
-  { now }: Context,
-  { deletionTimestamp: since = now.takenAt, generation = 0, namespace, statusWriters }: ObjectFacts,
-  text: string,
-  { observedGeneration: seen, lastTransitionTime: changed }: Partial<Condition>,
-): Pick<Statement, 'at' | 'isNew'> {
+function dateOf({ now }: Context, object: ObjectFacts, text: string, said: Partial<Condition>) {
+  const { deletionTimestamp: since = now.takenAt, generation = 0, statusWriters } = object;
+  const { observedGeneration: seen, lastTransitionTime: changed } = said;
   const isAhead = now.forecast !== undefined && since === now.takenAt;
-  const whole = namespace === now.namespace.name ? now.namespace.deletionTimestamp : undefined;
+  const { deletionTimestamp: whole = '', name } = now.namespace;
   const isLate = (at: string): boolean =>
-    !isAhead && (Date.parse(at) >= Date.parse(since) || Date.parse(at) > Date.parse(whole ?? ''));
+    !isAhead &&
+    (Date.parse(at) >= Date.parse(since) ||
+      (object.namespace === name && Date.parse(at) > Date.parse(whole)));
   const isOfDeletion = DURING_DELETION.test(text) && !isAhead;
   // A condition of an older generation was not judged again by a later write of another part of the status.
   if (changed !== undefined && !isLate(changed) && (seen ?? generation) < generation) {

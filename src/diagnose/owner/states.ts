@@ -303,13 +303,10 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   const fix = command
     ? fixRemedy(`Restart ${who}, so that one of its pods becomes the leader`, { command })
     : fixRemedy(`Let ${who} become the leader, or end the process that holds the Lease`);
+  const show = showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
   return {
     says: `${isLed ? 'runs, but may not lead' : 'may have no leader'}: ${what} ${isLed ? `is held by ${holder}` : `was last renewed at ${renewTime}`}`,
-    remedies: [
-      ...log,
-      showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name }),
-      fix,
-    ],
+    remedies: [...log, show, fix],
     ...(!isLed && { code: 'owner-not-acting' }),
     evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
     // The process that leads may act in time.
