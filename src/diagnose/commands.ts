@@ -108,14 +108,12 @@ export function startRemedies(context: Context, actor: Actor, then: string): [Re
   return [fixRemedy(upperFirst(through)), withRole('or', { text: byHand, ...how })];
 }
 
-/** Returns the way to change the workload itself. */
 function scaleUp(actor: Actor): Omit<Remedy, 'role'> {
   const { apiVersion, kind, nodeSelector } = actor;
   const who = actorText(actor);
   if (kind === 'Job' || kind === 'CronJob') {
     const patch = { op: 'replace', path: '/spec/suspend', value: false };
-    const command = patchCommand(objectArgs(actor), [patch]);
-    return { text: `resume ${who}`, command };
+    return { text: `resume ${who}`, command: patchCommand(objectArgs(actor), [patch]) };
   }
   if (kind === 'DaemonSet') {
     const patch = { op: 'remove', path: '/spec/template/spec/nodeSelector' };

@@ -67,9 +67,8 @@ export function definitionsOf({ now }: Context): Facts.DefinitionDetail[] {
 
 /** Returns the served type of an object, for commands; undefined if discovery does not list it. */
 export function servedType({ now }: Context, { apiVersion, kind }: Omit<Subject, 'name'>) {
-  const group = groupOf(apiVersion);
   const types = now.discovery.ok ? now.discovery.value.types : now.content.map(({ type }) => type);
-  return types.find((type) => type.group === group && type.kind === kind);
+  return types.find((type) => type.group === groupOf(apiVersion) && type.kind === kind);
 }
 
 /** Returns the served type that a word names by its resource or kind, in singular or plural; of several groups the one that is meant. */

@@ -87,12 +87,9 @@ export function needsOfOwner(context: Context, held: Held, actor?: Actor): Doubt
   // A clean-up may fail as the object says of other work.
   const complaints = (forecast ? held.objects : []).flatMap((object) =>
     troublesOf(context, object).map((text): Doubt => {
-      const says = `${nameOf(object)} says in its status: ${shortQuote(text)}`;
       // A text of NamespaceLifecycle (apiserver), which only an earlier deletion can have caused.
-      return {
-        says,
-        certainty: /because it is being terminated/.test(text) ? 'likely' : 'unknown',
-      };
+      const certainty = /because it is being terminated/.test(text) ? 'likely' : 'unknown';
+      return { says: `${nameOf(object)} says in its status: ${shortQuote(text)}`, certainty };
     }),
   );
   const needs = [

@@ -136,12 +136,8 @@ export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
   const { actor, context, held } = owner;
   if (error.kind === 'forbidden') return grantRemedies(owner, error);
   if (isAdmissionError(error) || refusesOtherChange(error, held.type)) return [];
-  const invalid = held.objects.find(
-    ({ kind, name }) =>
-      error.kind === 'invalid' &&
-      error.resource === kind &&
-      error.text.includes(`"${name}" is invalid: `),
-  );
+  const called = error.kind === 'invalid' && held.type.kind === error.resource ? held.objects : [];
+  const invalid = called.find(({ name }) => error.text.includes(`"${name}" is invalid: `));
   if (invalid !== undefined) return [validityRemedy(invalid, error.text)];
   const text =
     error.kind === 'not-found'
@@ -277,7 +273,6 @@ function validityRemedy(object: { kind: string; name: string }, error: string): 
   );
 }
 
-/** Returns the removal as the fix. */
 export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   return removal.map((one) => ({ ...one, role: 'now' }));
 }
@@ -314,7 +309,6 @@ export function isGoneOutside({ kind, text }: ContentError): boolean {
   return kind === 'other' && GONE_OUTSIDE.test(text) && !ON_THE_WAY.test(text);
 }
 
-/** Returns what is leaked when the finalizer is removed by hand. */
 function leakText(context: Context, held: Held): string {
   if (refusalsFor(context, held).some(({ error }) => isGoneOutside(error))) {
     return 'if what its controller no longer finds is the external resource, nothing is leaked';

@@ -20,11 +20,10 @@ export function pausedBy(context: Context, held: Held) {
       PAUSE.test(`${key.slice(key.indexOf('/') + 1)}=${value}`),
     );
     const own = told.find(([key]) => isAnnotationForOwner(key, held));
-    const near = told.find(([key]) => isOfOneCompany(domainOf(key), held.type.group));
     // A suspended Job, for example, says nothing about other controllers: only fields of custom objects count.
     const detail = isBuiltIn(held.type.group) ? undefined : detailOf(context, object);
     const isSet = (one: string): boolean => FIELD.test(one) && PAUSE.test(one.slice(5));
-    const annotation = own ?? near;
+    const annotation = own ?? told.find(([key]) => isOfOneCompany(domainOf(key), held.type.group));
     const field = annotation ? undefined : detail?.settings?.find(isSet)?.split('=');
     const [key, value] = annotation ?? field ?? [];
     const by = annotation ? `annotation ${key}=${value}` : `${key}: ${value}`;
@@ -100,8 +99,7 @@ const REQUIREMENT = /(?:^|,)\s*([\w./-]+)\s*(?:==?|:)\s*([\w.-]*)\s*(?=,|$)/g;
 
 function mayMatch(option: RegExp, setting: string, labels: Record<string, string>): boolean {
   const [, selector = ''] = option.exec(setting) ?? [];
-  const requirements = [...selector.matchAll(REQUIREMENT)];
-  return requirements.every(([, key = '', value]) => labels[key] === value);
+  return [...selector.matchAll(REQUIREMENT)].every(([, key = '', value]) => labels[key] === value);
 }
 
 /** Reports whether `--widget-class=blue` is for another class than the object names; `--storage-class` is of what its controller makes. */

@@ -174,7 +174,6 @@ function statusOf(context: Context, object: ObjectFacts): Statement[] {
   return [...conditions, ...texts].filter(({ text }) => !NOISE.test(text));
 }
 
-/** Returns the errors in the text of a failure. */
 function errorsIn(context: Context, text: string): ContentError[] {
   const errors = classifyErrorText(text);
   // A terminating namespace accepts no new Events, and no clean-up needs them.

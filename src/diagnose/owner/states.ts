@@ -248,16 +248,16 @@ function fails(owner: Signs): Found | undefined {
       : causes.length > 0
         ? 'the removal is refused, at least to this gate'
         : lack;
+  const isOver = lost !== undefined || (first !== undefined && isGoneOutside(first.error));
   const cures = first ? cureRemedies(owner, first.error) : mayChange ? [] : grantRemedies(owner);
-  const escapes = escapeRemedies(held);
   // What nobody here may be able to resolve: a refusal of a cloud, a server that is gone, a fault of the controller.
-  const isOutside = cures.some(({ command }) => command === undefined);
+  const isOutside = !isOver && cures.some(({ command }) => command === undefined);
   return {
     says: lost ? `can never succeed: ${lost}` : `runs, but ${reason}`,
     remedies: [
-      ...(lost || (first && isGoneOutside(first.error))
-        ? [...removalAsFirstStep(removal), ...escapes]
-        : [...cures, ...escapes, ...(isOutside ? removal : [])]),
+      ...(isOver ? removalAsFirstStep(removal) : cures),
+      ...escapeRemedies(held),
+      ...(isOutside ? removal : []),
       ...(lost ? orderRemedies(context, held, 'the objects that their controller needs') : []),
       ...log,
     ],
@@ -314,7 +314,6 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   };
 }
 
-const CRASHED_LATELY_MS = 10 * 60_000;
 /** An argument that lists types, and not one that is about all objects. */
 const LISTS_TYPES = /^--?(?:disable|skip|exclude)/;
 
@@ -340,7 +339,7 @@ function doubtsOf(owner: Signs): Doubt[] {
   const containers = pods.flatMap((pod) => pod.containers ?? []);
   const crash = containers.find(
     ({ crashedAt = '', restarts = 0 }) =>
-      restarts > 2 && context.nowMs - Date.parse(crashedAt) < CRASHED_LATELY_MS,
+      restarts > 2 && context.nowMs - Date.parse(crashedAt) < 10 * 60_000,
   );
   const awaited = isAhead ? namespacesAwaited(context, held) : [];
   const node = lostNode(context, held, actor);
@@ -365,7 +364,7 @@ function doubtsOf(owner: Signs): Doubt[] {
 }
 
 /** Returns a node that a held object names and on which the DaemonSet that serves it has no ready pod. */
-export function lostNode(context: Context, { objects }: Held, { kind, pods }: Actor) {
+function lostNode(context: Context, { objects }: Held, { kind, pods }: Actor) {
   if (kind !== 'DaemonSet' || pods.length === 0) return undefined;
   const nodes = objects.flatMap((object) => detailOf(context, object)?.nodes ?? []);
   return nodes.find((node) => pods.every((pod) => pod.nodeName !== node || !pod.ready));
@@ -444,22 +443,19 @@ function podTroubles(context: Context, { namespace, pods }: Actor): string[] {
   const events = warningsIn(context, namespace);
   return pods.flatMap((pod) => {
     // The condition Ready only says that containers are not ready; Events say why, as of a volume that cannot be mounted.
-    const reasons = pod.troubles.filter((text) => !text.startsWith(NOT_READY));
-    const [first, ...others] = reasons;
-    const isLooping = others.some((text) => text.startsWith(`waiting: ${CRASH_LOOP}`));
+    const [first, ...others] = pod.troubles.filter((text) => !text.startsWith(NOT_READY));
+    // How a container ended is told with it.
+    const isLooping = others.some((text) => text.startsWith('waiting: CrashLoopBackOff'));
     return [
       ...(isNodeLost(context.now, pod) ? [`its node ${pod.nodeName} is not ready`] : []),
-      ...(first === undefined ? [] : [isLooping ? `${CRASH_LOOP}, ${first}` : first, ...others]),
+      ...(first ? [isLooping ? `CrashLoopBackOff, ${first}` : first, ...others] : []),
       ...events.flatMap(({ regarding, reason, message }) =>
         regarding.uid === pod.uid ? `${reason}: ${message}` : [],
       ),
-      ...(first === undefined ? pod.troubles : []),
+      ...(first ? [] : pod.troubles),
     ].map((text) => `Pod ${pod.name}: ${text}`);
   });
 }
-
-/** The reason of a container that ends again and again; how it ended is told with it. */
-const CRASH_LOOP = 'CrashLoopBackOff';
 
 function warningsIn({ now: { places } }: Context, namespace: string): EventFacts[] {
   return itemsIn(places[namespace]?.events)
