@@ -172,12 +172,11 @@ function saidAt({ field, key, value, beside }: Place, earliest: number) {
   if (isErrorField && NO_ERROR.test(value)) return undefined;
   const neighbours = Object.entries(recordAt(beside));
   // A text with its time, `lastError: {message, time}`, may be from long before the deletion.
-  const times = neighbours
-    .filter(([name]) => {
-      const isAlone = field === `status.${key}` || /^status\.\w+\[\]$/.test(field);
-      return !isAlone || (key !== '' && name.startsWith(key) && name !== key);
-    })
-    .flatMap(([name, time]) => (TIME.test(name) ? Date.parse(time) : []));
+  const isAlone = field === `status.${key}` || /^status\.\w+\[\]$/.test(field);
+  const times = neighbours.flatMap(([name, time]) => {
+    const isItsOwn = !isAlone || (key !== '' && name.startsWith(key) && name !== key);
+    return isItsOwn && TIME.test(name) ? Date.parse(time) : [];
+  });
   if (times.length > 0 && Math.max(...times) < earliest) return undefined;
   // The state `phase: DeleteFailed` is explained by the texts beside it.
   const states = neighbours.flatMap(([name, is]) => (STATE.test(name) ? textOf(is) : []));

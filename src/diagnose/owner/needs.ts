@@ -4,12 +4,7 @@ import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { serviceAddresses } from '../../model/facts/programs.ts';
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import { itemsIn, valueIn } from '../../model/read.ts';
-import {
-  type Candidate,
-  type ObjectFacts,
-  partnerKey,
-  type ResourceType,
-} from '../../model/snapshot.ts';
+import { type Candidate, type ObjectFacts, partnerKey } from '../../model/snapshot.ts';
 import type { Actor } from '../actors.ts';
 import { matchesLabels } from '../admission/guards.ts';
 import { countsOf, detailOf, groupsOf, servedType, typeNamedBy } from '../content.ts';
@@ -280,7 +275,7 @@ function reasonToRead(context: Context, held: Held, candidate: ObjectFacts & Can
 }
 
 /** Returns what to search for in a forecast: objects that the owners of finalizers may read, or have left here. */
-export function wantedInputs(context: Context, held: readonly Held[], type: ResourceType) {
+export function wantedInputs(context: Context, held: readonly Held[], type: Held['type']) {
   if (isBuiltIn(type.group) && !INPUT_KINDS.includes(type.kind)) return [];
   // Until the specs are read, the names in them are not known.
   const readable = held.filter((one) => one.objects.some((object) => detailOf(context, object)));

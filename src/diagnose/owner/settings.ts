@@ -68,21 +68,18 @@ export function protectionsOf(context: Context, held: Held): string[] {
 export function restrictionOf(context: Context, { objects, type }: Held, actor: Actor) {
   const { selectors, watches } = actor;
   const { name, labels } = context.now.namespace;
-  const others = listOfOthers(context, actor);
-  const isElsewhere =
-    watches?.includes(name) === false ||
-    others !== undefined ||
-    !selectors.every((argument) => mayMatch(NAMESPACES, argument, labels));
-  const setting = others ?? (watches && listNames(watches)) ?? selectors.join(' ');
-  if (type.namespaced && isElsewhere) return `it watches only other namespaces: ${setting}`;
-  const isLeftOut = (by: (argument: string, object: ObjectFacts) => boolean): boolean =>
-    objects.length > 0 &&
-    objects.every((object) => selectors.some((argument) => by(argument, object)));
-  if (isLeftOut((argument, object) => !mayMatch(OBJECTS, argument, object.labels)))
-    return `it selects objects by other labels: ${setting}`;
-  if (isLeftOut((argument, object) => isOfOtherClass(context, argument, object)))
-    return `it is for another class than the object names: ${setting}`;
-  return undefined;
+  const others =
+    listOfOthers(context, actor) ??
+    (watches?.includes(name) === false
+      ? listNames(watches)
+      : selectors.find((one) => !mayMatch(NAMESPACES, one, labels)));
+  if (type.namespaced && others) return `it watches only other namespaces: ${others}`;
+  const argumentThat = (leavesOut: (argument: string, object: ObjectFacts) => boolean) =>
+    objects[0] && selectors.find((one) => objects.every((object) => leavesOut(one, object)));
+  const selector = argumentThat((one, object) => !mayMatch(OBJECTS, one, object.labels));
+  if (selector) return `it selects objects by other labels: ${selector}`;
+  const ofClass = argumentThat((one, object) => isOfOtherClass(context, one, object));
+  return ofClass && `it is for another class than the object names: ${ofClass}`;
 }
 
 /** Reports whether a controller may leave objects out: by its arguments, or by settings that are not read. */

@@ -1,9 +1,4 @@
-import {
-  type Condition,
-  type EventFacts,
-  type ObjectFacts,
-  trialKey,
-} from '../../model/snapshot.ts';
+import { type Condition, type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import { detailOf, eventsAbout, typeNamedBy } from '../content.ts';
 import type { Context } from '../context.ts';
@@ -118,19 +113,19 @@ const FAILURE_NOW = { isNew: true, isFailure: true, isGeneral: true };
 function eventsOf(context: Context, object: ObjectFacts, owner?: Actor): Statement[] {
   const began = Date.parse(object.deletionTimestamp ?? '') - LAST_WORDS_MS;
   return eventsAbout(context, { objects: [object] })
-    .filter((one) => !NOISE.test(one.message) && !isOfAnother(context, one, owner))
+    .filter(({ component, instance, message }) => {
+      if (NOISE.test(message)) return false;
+      const isOf = (actor: Actor): boolean => matchesReporter(actor, component, instance);
+      return owner === undefined || isOf(owner)
+        ? !NODE_COMPONENTS.test(component)
+        : !isKubernetesComponent(component) && !actorsOf(context).some(isOf);
+    })
     .map(({ at = '', message: text, reason, type }) => {
       const source = `Event ${reason} about ${nameOf(object)}`;
       const isNew = Date.parse(at) >= began || DURING_DELETION.test(text);
       const isFailure = type === 'Warning';
       return { text, source, at, isNew, isFailure, isGeneral: isFailure };
     });
-}
-
-function isOfAnother(context: Context, { component, instance }: EventFacts, owner?: Actor) {
-  const isOf = (actor: Actor): boolean => matchesReporter(actor, component, instance);
-  if (owner === undefined || isOf(owner)) return NODE_COMPONENTS.test(component);
-  return isKubernetesComponent(component) || actorsOf(context).some(isOf);
 }
 
 function statusOf(context: Context, object: ObjectFacts): Statement[] {
