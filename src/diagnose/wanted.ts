@@ -1,35 +1,14 @@
 import { namespaceConditions } from '../model/conditions.ts';
-import {
-  isBuiltIn,
-  KUBERNETES_FINALIZER,
-  NAMESPACE_TYPE,
-  POD_TYPE,
-  typeName,
-} from '../model/facts/metadata.ts';
-import { isOverdue } from '../model/facts/workloads.ts';
+import { isBuiltIn, NAMESPACE_TYPE, POD_TYPE, typeName } from '../model/facts/metadata.ts';
 import { protectedBecause } from '../model/outcome.ts';
 import { itemsIn, valueIn } from '../model/read.ts';
-import type { ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
+import type { NamespaceFacts, ServiceRef, Snapshot, Wanted } from '../model/snapshot.ts';
 import { actorsOf, isAlive } from './actors.ts';
 import type { AdmissionRequest } from './admission/expressions.ts';
-import {
-  ADMISSION_SOURCES,
-  closedWebhooks,
-  guardsOf,
-  matchesRule,
-  realRequest,
-} from './admission/guards.ts';
+import { ADMISSION_SOURCES, closedWebhooks, guardsOf, realRequest } from './admission/guards.ts';
 import { deletionSteps, lastStep } from './admission/judge.ts';
 import { neededToStart } from './commands.ts';
-import {
-  conversionsOf,
-  definitionsOf,
-  extensionApis,
-  isAggregated,
-  terminatingPods,
-  webhooksOf,
-  withService,
-} from './content.ts';
+import { conversionsOf, definitionsOf, extensionApis, isAggregated } from './content.ts';
 import { type Context, contextOf, isInside } from './context.ts';
 import { objectDetail } from './detail.ts';
 import { placesOfRoles } from './owner/clues.ts';
@@ -40,7 +19,7 @@ import { placesOfInputs, wantedInputs } from './owner/needs.ts';
 import { findOwner, OWNER_SOURCES } from './owner/verdict.ts';
 import { ableAccounts } from './rights.ts';
 import { isUnexplainedByContent } from './rules/controller.ts';
-import { wantedNodeAgents } from './rules/pods.ts';
+import { wantedForPods } from './rules/pods.ts';
 import { isSameVersion } from './rules/types.ts';
 import { namedOutside, PROTECTION } from './waits.ts';
 
@@ -56,7 +35,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
   const context = contextOf(now, before);
   const held = everythingHeld(context);
   return gather([
-    ...forOverduePods(context),
+    wantedForPods(context),
     ...forFailures(context),
     ...(now.forecast === undefined ? [] : forForecast(context, held)),
     ...(held.length === 0 ? [] : forOwners(context, held)),
@@ -64,11 +43,7 @@ export function wantedFor(now: Snapshot, before?: Snapshot): Wanted {
 }
 
 /** Returns what is needed whatever the content is, so that it can be read at the same time. */
-export function wantedAnyway(
-  namespace: Snapshot['namespace'],
-  before: Snapshot | undefined,
-  isForecast: boolean,
-): Wanted {
+export function wantedAnyway(namespace: NamespaceFacts, isForecast: boolean, before?: Snapshot) {
   const { finalizersRemaining } = namespaceConditions(namespace.conditions);
   const others = finalizersRemaining.filter(({ finalizer }) => !PROTECTION.test(finalizer));
   const here = { namespace: namespace.name, sources: OWNER_SOURCES.here };
@@ -90,26 +65,15 @@ function gather(parts: readonly Part[]): Wanted {
   };
 }
 
-/** Reads why a kubelet does not end its pods: the node, its agents, and Events in the namespace of the pods. */
-function forOverduePods(context: Context): Part[] {
-  const { now, nowMs } = context;
-  const nodes = terminatingPods(context)
-    // A silent node is noticed within a minute.
-    .filter((pod) => isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > 60)
-    .flatMap(({ nodeName }) => nodeName ?? []);
-  const events = { namespace: now.namespace.name, sources: ['events' as const] };
-  return nodes.length === 0 ? [] : [{ nodes, places: [events] }, wantedNodeAgents(context)];
-}
-
 /** Reads for groups and types that fail, for errors of the namespace controller, and for whether it works at all. */
 function forFailures(context: Context): Part[] {
   const { now, conditions, contentErrors: errors } = context;
   const failedGroups = valueIn(now.discovery)?.failedGroups ?? [];
   const failing = [...failedGroups, ...conditions.discoveryFailures];
-  const unlisted = now.content.filter(
-    ({ read }) =>
-      !read.ok && /^(?:server-error|throttled|unreadable|timeout)$/.test(read.failure.kind),
-  );
+  const unlisted = now.content.flatMap(({ read, type }) => {
+    const isFault = /^(?:server-error|throttled|unreadable|timeout)$/;
+    return !read.ok && isFault.test(read.failure.kind) ? type : [];
+  });
   const isAlone = isUnexplainedByContent(context);
   const fails = [failing, unlisted, errors].some((list) => list.length > 0);
   if (!fails && now.discovery.ok && !isAlone) return [];
@@ -118,7 +82,6 @@ function forFailures(context: Context): Part[] {
   );
   const called = [...apis, ...conversionsOf(definitionsOf(context))].map(({ service }) => service);
   const named = errors.flatMap((error) => ('service' in error && error.service) || []);
-  const types = unlisted.filter(({ type }) => !isBuiltIn(type.group));
   return [
     {
       cluster: BASIS,
@@ -127,7 +90,7 @@ function forFailures(context: Context): Part[] {
         ...[...called, ...named].map(placeOf),
         ...deletionSteps(context).flatMap(({ request }) => serversAsked(context, request)),
       ],
-      definitions: types.map(({ type }) => typeName(type)),
+      definitions: unlisted.filter(({ group }) => !isBuiltIn(group)).map(typeName),
     },
     isAlone ? forLastRequest(context) : {},
   ];
@@ -164,10 +127,9 @@ function forForecast(context: Context, held: readonly Held[]): Part[] {
 }
 
 function forLastRequest(context: Context): Part {
-  const { object, request, type } = lastStep(context);
+  const { request, ...step } = lastStep(context);
   const isGuarded = guardsOf(context, request).length > 0;
-  const places = serversAsked(context, request);
-  return { places, trials: isGuarded ? [{ type, object, finalizer: KUBERNETES_FINALIZER }] : [] };
+  return { places: serversAsked(context, request), trials: isGuarded ? [step] : [] };
 }
 
 function serversAsked(context: Context, request: AdmissionRequest): Wanted['places'] {
@@ -202,9 +164,9 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   const stuck = asleep.flatMap(({ pods }) =>
     pods.filter(({ phase }) => phase === 'Running').slice(0, 3),
   );
-  // What creates the pods of a controller without pods: a webhook that does not respond may refuse them.
-  const ofPods = withService(webhooksOf(context)).filter(({ rules }) =>
-    rules.some((rule) => matchesRule(rule, 'CREATE', POD_TYPE)),
+  // A webhook that does not respond may refuse the pods of a controller without pods.
+  const created = asleep.map(({ namespace: home, podLabels: labels }) =>
+    realRequest(context, 'CREATE', POD_TYPE, { namespace: home, labels }),
   );
   // Without the sources of the cluster no owner is known. Pods and containers are known after the second round.
   const isRead = FOR_OWNERS.every((key) => cluster[key] !== undefined);
@@ -221,7 +183,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
       places: [
         { namespace: namespace.name, sources: OWNER_SOURCES.here },
         ...[...there].map((place) => ({ namespace: place, sources: OWNER_SOURCES.elsewhere })),
-        ...(asleep.length === 0 ? [] : ofPods.map(({ service }) => placeOf(service))),
+        ...created.flatMap((request) => serversAsked(context, request)),
       ],
       nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []),
       logs: logged.flatMap((actor) => logSources(context, actor)),

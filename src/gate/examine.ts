@@ -65,7 +65,7 @@ export async function examine(
     },
     { ...deps, signal: within(limitMs) },
     ({ namespace }) =>
-      wantedAnyway(namespace, byName.get(namespace.name)?.before, ahead !== undefined),
+      wantedAnyway(namespace, ahead !== undefined, byName.get(namespace.name)?.before),
   );
   const explain = (snapshot: Snapshot): Diagnosis => {
     const before = complete(snapshot);

@@ -9,13 +9,7 @@ import {
 import { hasPodEnded } from '../../model/facts/workloads.ts';
 import type { NotInspected } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
-import {
-  type Candidate,
-  type ObjectFacts,
-  type ResourceType,
-  type Trial,
-  trialKey,
-} from '../../model/snapshot.ts';
+import { type ResourceType, type Trial, trialKey, type Wanted } from '../../model/snapshot.ts';
 import { countsOf, detailOf, isAggregated } from '../content.ts';
 import { type Context, isForeseen } from '../context.ts';
 import {
@@ -138,7 +132,7 @@ type Asked = { request: AdmissionRequest; trial?: Trial | undefined };
 /** A request that the deletion of the namespace sends. */
 interface Step extends Asked {
   type: ResourceType;
-  object: Candidate & Pick<ObjectFacts, 'uid' | 'finalizers'>;
+  object: Wanted['trials'][number]['object'];
   /** Objects that such requests are sent for. */
   total: number;
 }
@@ -157,12 +151,12 @@ export function deletionSteps(context: Context): Step[] {
 }
 
 /** Returns the last request of the namespace controller. */
-export function lastStep(context: Context): Step {
+export function lastStep(context: Context) {
   const { namespace, trials } = context.now;
   const object = { ...namespace, namespace: '' };
   const trial = trials[trialKey(namespace.uid, KUBERNETES_FINALIZER)];
   const request = realRequest(context, 'UPDATE', FINALIZE, object);
-  return { type: FINALIZE, object, total: 1, request, trial };
+  return { type: FINALIZE, finalizer: KUBERNETES_FINALIZER, object, total: 1, request, trial };
 }
 
 /** Longer than a deletion should take, in seconds. */

@@ -3,14 +3,7 @@ import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy, Subject } from '../../model/finding.ts';
 import type { Candidate, ResourceType, WebhookFacts } from '../../model/snapshot.ts';
 import { backendOf, unansweredCall } from '../backends.ts';
-import {
-  kubectl,
-  lookRemedy,
-  objectArgs,
-  patchCommand,
-  showObjectRemedy,
-  withRole,
-} from '../commands.ts';
+import { kubectl, objectArgs, patchCommand, showObjectRemedy, withRole } from '../commands.ts';
 import { webhooksOf } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import type { AdmissionError, ContentError, ErrorOf } from '../error-texts.ts';
@@ -117,7 +110,7 @@ function findConfiguration(webhook: string): Remedy {
   const all = 'validatingwebhookconfigurations,mutatingwebhookconfigurations';
   const columns = 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name';
   const command = kubectl('get', all, '-o', columns);
-  return lookRemedy(`Find the configuration that has webhook ${webhook}`, command);
+  return withRole('look', { text: `Find the configuration that has webhook ${webhook}`, command });
 }
 
 /** What the API server quotes of a failed call (apiserver pkg/util/webhook/error.go), after the address. */
@@ -227,12 +220,13 @@ export function mutatingResults(
   return guards.map((guard) => {
     const { own, source, text, webhook } = guard;
     const isCertain = guards.length === 1 && isAsked(guard, request) === true;
-    const place = webhook ? `/webhooks/${webhook.index}` : '/spec/matchConstraints';
-    const rules = webhook ? 'rules' : 'resourceRules';
+    const place = webhook
+      ? `/webhooks/${webhook.index}/rules`
+      : '/spec/matchConstraints/resourceRules';
     // A rule about updates alone has nothing to say about new objects.
     const patch = own.rules.flatMap((rule, index) =>
       matchesRule(rule, 'UPDATE', type) && matchesRule(rule, 'CREATE', type)
-        ? { op: 'replace', path: `${place}/${rules}/${index}/operations`, value: ['CREATE'] }
+        ? { op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] }
         : [],
     );
     const limit = {

@@ -18,14 +18,7 @@ import {
   startRemedies,
   withRole,
 } from '../commands.ts';
-import {
-  countsOf,
-  detailOf,
-  eventsAbout,
-  groupsOf,
-  servedType,
-  terminatingPods,
-} from '../content.ts';
+import { countsOf, detailOf, eventsAbout, servedType, terminatingPods } from '../content.ts';
 import { type Context, remember } from '../context.ts';
 import { isAdmissionError } from '../error-texts.ts';
 import { isUnattended } from '../movement.ts';
@@ -377,8 +370,14 @@ function agentOf(context: Context, all: readonly Actor[], node: string) {
   return { agent, pod, trouble };
 }
 
-/** Returns what to read about the parts for which kubelets wait: drivers, the DaemonSets, and then their pods. */
-export function wantedNodeAgents(context: Context): Partial<Wanted> {
+/** Returns what to read about pods that end: Events, nodes, and of the parts for which kubelets wait the drivers, the DaemonSets, and then their pods. */
+export function wantedForPods(context: Context): Partial<Wanted> {
+  const { now, nowMs } = context;
+  const nodes = terminatingPods(context)
+    // A silent node is noticed within a minute.
+    .filter((pod) => isOverdue(pod, nowMs) || (pod.deletionGracePeriodSeconds ?? 0) > 60)
+    .flatMap(({ nodeName }) => nodeName ?? []);
+  if (nodes.length === 0) return {};
   const volumes = servedType(context, { apiVersion: 'v1', kind: VOLUME.kind });
   const waits = [...overdueByNode(context).values()].flatMap((pods) => {
     const { agents, part, told } = waitOf(context, pods);
@@ -387,9 +386,10 @@ export function wantedNodeAgents(context: Context): Partial<Wanted> {
   const details = waits.flatMap((one) => one.details);
   const names = details.flatMap(({ object }) => volumesOf(context, object));
   const agents = waits.flatMap((one) => one.agents.flatMap(({ all }) => all.slice(0, 5)));
+  const homes = agents.map(({ namespace }) => ({ namespace, sources: ['pods' as const] }));
   return {
-    ...{ cluster: waits.length === 0 ? [] : ['daemonSets'], details },
-    places: agents.map(({ namespace }) => ({ namespace, sources: ['pods'] })),
+    ...{ nodes, cluster: waits.length === 0 ? [] : ['daemonSets'], details },
+    places: [{ namespace: now.namespace.name, sources: ['events'] }, ...homes],
     partners: volumes ? names.map((name) => ({ type: volumes, namespace: undefined, name })) : [],
   };
 }
@@ -399,8 +399,8 @@ export function wantedNodeAgents(context: Context): Partial<Wanted> {
  * their finalizer: the data would be deleted with the claim while the pod uses it.
  */
 export function volumeInUse(context: Context): RuleResult[] {
-  const terminating = groupsOf(context.now).flatMap(({ examples }) => examples);
-  return terminating.flatMap((object) => inUse(context, object) ?? []);
+  const groups = countsOf(context.now).flatMap(({ terminating }) => terminating);
+  return groups.flatMap(({ examples }) => examples.flatMap((one) => inUse(context, one) ?? []));
 }
 
 export function isClaimInUse(context: Context, object: ObjectFacts, finalizer: string): boolean {
