@@ -1,5 +1,5 @@
 import { apiVersionOf } from '../model/facts/metadata.ts';
-import type { Diagnosis, QueuedContent } from '../model/finding.ts';
+import type { Diagnosis } from '../model/finding.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { actorText } from './actors.ts';
 import { openQuestions } from './admission/judge.ts';
@@ -34,10 +34,14 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const isRead = now.forecast === undefined && now.unread.length === 0;
   const isUnexplained =
     isRead && blocking.length === 0 && ['none', 'unknown'].includes(movement.kind);
+  const open = [...now.unread, ...openQuestions(context)];
   return {
     ...buildGraph(isUnexplained ? [...found, unexplainedHang(context)] : found),
-    queued: queuedOf(now),
-    notInspected: notInspected(context),
+    queued: countsOf(now)
+      .filter(({ queued }) => queued > 0)
+      .map(({ type: t, queued: count }) => ({ apiVersion: apiVersionOf(t), kind: t.kind, count }))
+      .sort((a, b) => b.count - a.count || (a.kind < b.kind ? -1 : 1)),
+    notInspected: [...new Map(open.map((one) => [`${one.what}\n${one.reason}`, one])).values()],
     movement,
     inspectedTypes: countsOf(now).length,
   };
@@ -51,16 +55,4 @@ function withServers(found: readonly RuleResult[]): RuleResult[] {
     if (server === undefined) return result;
     return { ...result, waitsFor: [...(result.waitsFor ?? []), resultId(server)] };
   });
-}
-
-function notInspected(context: Context): Diagnosis['notInspected'] {
-  const all = [...context.now.unread, ...openQuestions(context)];
-  return [...new Map(all.map((entry) => [`${entry.what}\n${entry.reason}`, entry])).values()];
-}
-
-function queuedOf(now: Snapshot): QueuedContent[] {
-  return countsOf(now)
-    .filter(({ queued }) => queued > 0)
-    .map(({ type, queued: count }) => ({ apiVersion: apiVersionOf(type), kind: type.kind, count }))
-    .sort((a, b) => b.count - a.count || (a.kind < b.kind ? -1 : 1));
 }

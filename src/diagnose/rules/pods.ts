@@ -134,6 +134,8 @@ const ORDINARY =
   /^(?:Unhealthy|Probe\w*|BackOff|DNSConfigForming|FailedScheduling|NodeNotReady|FailedToRetrieveImagePullSecret): |^FailedMount: .*(?:not registered|not found)$/;
 const ENDING = /^(?:FailedKillPod|ExceededGracePeriod|\w*unmount\w*|\w*unprepare\w*): /i;
 
+type Wait = ReturnType<typeof waitOf>;
+
 /** Returns the warnings about pods since their deletion, the one that says what their kubelet waits for, that part of the node, and who may run it. */
 function waitOf(context: Context, pods: readonly PodFacts[]) {
   const requested = pods.map(
@@ -215,7 +217,7 @@ function kubeletTrouble(
   context: Context,
   pods: readonly PodFacts[],
   node: string,
-  { agents, part, told }: ReturnType<typeof waitOf>,
+  { agents, part, told }: Wait,
 ): Pick<RuleResult, 'remedies'> & { waits: string } {
   const [pod = { kind: 'Pod', name: '' }] = pods;
   const awaited = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
@@ -226,10 +228,7 @@ function kubeletTrouble(
     const waits = `the kubelet of node ${node} has not confirmed that it has ended`;
     return { waits, remedies: told ? [fix, see] : [fix] };
   }
-  const failing = agents.flatMap(({ driver, all }) => {
-    const found = agentOf(context, all, node);
-    return found ? { ...found, driver } : [];
-  });
+  const failing = agents.flatMap((one) => agentOf(context, one, node));
   const found = failing.length === 1 ? failing[0] : undefined;
   const driver = found?.driver ?? (agents.length === 1 ? agents[0]?.driver : undefined);
   // The Event names it.
@@ -352,9 +351,8 @@ function agentsFor(context: Context, { agents = /^$/ }: Partial<Part> = {}, driv
 }
 
 /** Returns the one of these DaemonSets whose pod on the node is not ready; or, if none of them has one there, the only one. */
-function agentOf(context: Context, all: readonly Actor[], node: string) {
-  if (all.some(({ namespace }) => context.now.places[namespace]?.pods?.ok !== true))
-    return undefined;
+function agentOf({ now }: Context, { all, driver }: Wait['agents'][number], node: string) {
+  if (all.some(({ namespace }) => now.places[namespace]?.pods?.ok !== true)) return [];
   const failing = ({ pods }: Actor) => pods.find((pod) => pod.nodeName === node && !pod.ready);
   const isThere = all.some(({ pods }) => pods.some(({ nodeName }) => nodeName === node));
   const [agent, ...others] = all
@@ -364,10 +362,10 @@ function agentOf(context: Context, all: readonly Actor[], node: string) {
   const isOne = others.every(
     (one) => one.namespace === agent?.namespace && one.name.startsWith(`${agent.name}-`),
   );
-  if (agent === undefined || !isOne) return undefined;
+  if (agent === undefined || !isOne) return [];
   const pod = failing(agent);
   const trouble = pod ? `has Pod ${pod.name} there, which is not ready` : 'has no pod there';
-  return { agent, pod, trouble };
+  return [{ agent, driver, pod, trouble }];
 }
 
 /** Returns what to read about pods that end: Events, nodes, and of the parts for which kubelets wait the drivers, the DaemonSets, and then their pods. */

@@ -33,13 +33,7 @@ import {
   isAdmissionError,
 } from '../error-texts.ts';
 import { shrinkingTypes, sum } from '../movement.ts';
-import {
-  definitionSubject,
-  namespaceSubject,
-  type RuleResult,
-  serviceText,
-  typeSubject,
-} from '../results.ts';
+import { definitionSubject, namespaceSubject, type RuleResult, typeSubject } from '../results.ts';
 import { mayController } from '../rights.ts';
 
 type GroupVersion = Pick<ApiServiceFacts, 'group' | 'version'>;
@@ -226,13 +220,12 @@ function failedListResults(context: Context, { type, read }: TypeContent): RuleR
 function apiFailing(context: Context, type: ResourceType, text: string): RuleResult {
   const name = typeName(type);
   const server = extensionApis(context).find(({ group }) => group === type.group)?.service;
-  const served = server ? `; its API is served by ${serviceText(server)}` : '';
   return {
     code: 'api-failing',
     subject: typeSubject(type),
     message: `cannot be listed or deleted: ${text}`,
     quote: text,
-    evidence: [text, `the group can be discovered, yet this type fails${served}`],
+    evidence: [text, 'the group can be discovered, yet this type fails'],
     remedies: server
       ? backendRemedies(context, server, callFailure(text))
       : [fixRemedy(`Fix the API of ${name}; the log of kube-apiserver has the error`)],
