@@ -104,7 +104,7 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
   const remedies = !canReturn
     ? [end, ...or, ...lesson]
     : [
-        ...backendRemedies(context, service, failure),
+        ...backendRemedies(context, failure, service),
         ...or,
         { ...end, role: 'or' as const, text: `If this software was removed for good, ${text}` },
       ];
@@ -118,23 +118,14 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
 }
 
 /** Returns the remedies that make the backend of a Service (or, without a Service, of a URL) answer again. */
-export function backendRemedies(
-  context: Context,
-  service: ServiceRef | undefined,
-  said: CallFailure,
-): Remedy[] {
+export function backendRemedies(context: Context, said: CallFailure, service?: ServiceRef) {
   const fix = FIXES[said] ?? 'respond as the API server expects';
-  if (service === undefined) {
-    return [fixRemedy(`Let that server ${fix}; ${HEALS}`)];
-  }
+  if (service === undefined) return [fixRemedy(`Let that server ${fix}; ${HEALS}`)];
   const { actor, isDead } = backendOf(context, service, said);
   const who = serviceText(service);
   const then = `it is the backend of ${who}, and ${HEALS}`;
-  if (actor) {
-    return actor.wanted === 0 ? startRemedies(context, actor, then) : podRemedies(actor, then);
-  }
-  const text = isDead
-    ? `Install the software behind ${who} again`
-    : `Let the backend of ${who} ${fix}`;
-  return [fixRemedy(`${text}; ${HEALS}`)];
+  if (actor?.wanted === 0) return startRemedies(context, actor, then);
+  if (actor) return podRemedies(actor, then);
+  const again = `Install the software behind ${who} again`;
+  return [fixRemedy(`${isDead ? again : `Let the backend of ${who} ${fix}`}; ${HEALS}`)];
 }

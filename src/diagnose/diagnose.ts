@@ -32,8 +32,7 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const blocking = found.filter(({ blocksNamespace }) => blocksNamespace);
   const movement = movementOf(context, blocking);
   const isRead = now.forecast === undefined && now.unread.length === 0;
-  const isUnexplained =
-    isRead && blocking.length === 0 && ['none', 'unknown'].includes(movement.kind);
+  const isUnexplained = isRead && blocking.length === 0 && /^(?:none|unknown)$/.test(movement.kind);
   const open = [...now.unread, ...openQuestions(context)];
   return {
     ...buildGraph(isUnexplained ? [...found, unexplainedHang(context)] : found),

@@ -33,10 +33,8 @@ export function resultId(result: Pick<RuleResult, 'code' | 'subject' | 'finalize
 }
 
 export function idsOfHeld(object: ObjectFacts): string[] {
-  const subject = subjectOf(object);
-  return object.finalizers.map((finalizer) =>
-    resultId({ code: 'object-finalizer', subject, finalizer }),
-  );
+  const held = { code: 'object-finalizer', subject: subjectOf(object) } as const;
+  return object.finalizers.map((finalizer) => resultId({ ...held, finalizer }));
 }
 
 export function namespaceSubject(name: string): Subject {

@@ -216,9 +216,7 @@ function forHeld(context: Context, held: Held): Part {
     trials: isTried ? first.map((object) => ({ ...held, object })) : [],
     places: [
       ...placesOfRoles(context, held),
-      ...first.flatMap((object) =>
-        serversAsked(context, realRequest(context, 'UPDATE', type, object)),
-      ),
+      ...first.flatMap((one) => serversAsked(context, realRequest(context, 'UPDATE', type, one))),
     ],
   };
 }

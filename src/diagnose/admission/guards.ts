@@ -105,9 +105,7 @@ export function denialOf({ binding, policy }: Guard, request: AdmissionRequest) 
   // Without its parameters a policy may deny, whatever its expressions say.
   if (policy === undefined || binding?.parametersIn !== undefined) return undefined;
   const { validations = [], variables } = policy;
-  const results = validations.map(({ expression }) =>
-    evaluateCondition(expression, request, variables),
-  );
+  const results = validations.map((one) => evaluateCondition(one.expression, request, variables));
   return validations[results.indexOf(false)] ?? (results.includes(undefined) ? undefined : 'none');
 }
 

@@ -75,9 +75,8 @@ function verdictOf(
   const dead = deadWebhook(context, guard, request);
   const unanswered = 'does not answer, and its match conditions could not be evaluated';
   if (dead) return asked ? dead : `${text} ${unanswered}`;
-  if (refusal && (parts.length === 0 || (webhook && asked))) {
+  if (refusal && (parts.length === 0 || (webhook && asked)))
     return refusalResult(context, refusal, request);
-  }
   // They are still there when the deletion of the namespace itself is requested.
   const mayLose = context.now.forecast !== undefined && request.type !== NAMESPACE_TYPE;
   if (mayLose && ['', context.now.namespace.name].includes(binding?.parametersIn ?? '-')) {

@@ -214,9 +214,7 @@ export function mutatingResults(
   does: string,
 ): RuleResult[] {
   const request = realRequest(context, 'UPDATE', type, object);
-  const guards = guardsOf(context, request).filter(({ source }) =>
-    source.kind.startsWith('Mutating'),
-  );
+  const guards = guardsOf(context, request).filter((one) => one.source.kind.startsWith('Mutating'));
   return guards.map((guard) => {
     const { own, source, text, webhook } = guard;
     const isCertain = guards.length === 1 && isAsked(guard, request) === true;

@@ -86,21 +86,20 @@ export function unprocessedNamespace(context: Context): RuleResult {
 /** Returns the finding where everything was read and no rule explains the hang: it lists what was inspected. */
 export function unexplainedHang(context: Context): RuleResult {
   const { now } = context;
+  const { conditions, finalizers, name, specFinalizers } = now.namespace;
   const again =
     'Give it 5 minutes: after pods with a long grace period, Kubernetes looks at a namespace again only then';
   return {
     code: 'unexplained',
-    subject: namespaceSubject(now.namespace.name),
+    subject: namespaceSubject(name),
     message: 'is still there, and nothing that could be read explains why',
     evidence: [
       `inspected ${now.content.length} resource types: ${totalCount(now)} objects, none terminating with a finalizer`,
-      `finalizers of the namespace: ${[...now.namespace.finalizers, ...now.namespace.specFinalizers].join(', ')}`,
+      `finalizers of the namespace: ${[...finalizers, ...specFinalizers].join(', ')}`,
       ...guardsOf(context, lastStep(context).request).map(
         ({ text }) => `admission asks ${text} before the namespace can end`,
       ),
-      ...now.namespace.conditions.map(
-        (condition) => `${condition.type}=${condition.status}: ${condition.message}`,
-      ),
+      ...conditions.map(({ type, status, message }) => `${type}=${status}: ${message}`),
     ],
     scope: 'namespace',
     remedies: [LOG, withRole('or', { text: again })],

@@ -148,9 +148,7 @@ function waitOf(context: Context, pods: readonly PodFacts[]) {
     .map(({ reason, message }) => `${reason}: ${message}`);
   const telling = warnings.filter((text) => !ORDINARY.test(text));
   const told = telling.find((text) => ENDING.test(text)) ?? telling[0];
-  const part = PARTS.find(({ event, isLeft }) =>
-    told === undefined ? pods.every(isLeft) : event.test(told),
-  );
+  const part = PARTS.find((one) => (told ? one.event.test(told) : pods.every(one.isLeft)));
   const drivers = part ? driversOf(context, part, pods, told) : [];
   const agents = drivers.map((driver) => ({ driver, all: agentsFor(context, part, driver) }));
   return { warnings, told, part, agents };

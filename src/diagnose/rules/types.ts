@@ -227,7 +227,7 @@ function apiFailing(context: Context, type: ResourceType, text: string): RuleRes
     quote: text,
     evidence: [text, 'the group can be discovered, yet this type fails'],
     remedies: server
-      ? backendRemedies(context, server, callFailure(text))
+      ? backendRemedies(context, callFailure(text), server)
       : [fixRemedy(`Fix the API of ${name}; the log of kube-apiserver has the error`)],
   };
 }
@@ -260,8 +260,7 @@ function conversionFailing(context: Context, error: ErrorOf<'conversion-failed'>
   return unansweredCall(context, {
     ...{ code: 'conversion-webhook-failing', subject: definitionSubject(name), evidence: [text] },
     ...{ service: error.service ?? conversionService, failure: error.cause },
-    says: (server) =>
-      `has objects that cannot be read or deleted: they need conversion by ${server}`,
+    says: (by) => `has objects that cannot be read or deleted: they need conversion by ${by}`,
     stop: {
       text: `set the conversion of ${name} to None`,
       command: patchCommand(nameArgs('crd', name), [none]),
@@ -290,16 +289,14 @@ function storageUnreadable({ now }: Context, text: string, listed?: ResourceType
 
 /** Finds a terminating CRD. It waits for its objects, and they do not wait for it: it is never the cause (pkg/controller/finalizer). */
 export function crdTerminating(context: Context): RuleResult[] {
+  const order = 'delete the objects first, then their operator, then the CRD';
   return definitionsOf(context)
     .filter(({ deletionTimestamp }) => deletionTimestamp !== undefined)
     .map(({ name, deletionTimestamp: since }) => ({
       ...{ code: 'crd-terminating', subject: definitionSubject(name), since },
       message: 'is itself being deleted and waits for its last objects',
       evidence: [`deletionTimestamp ${since}`],
-      remedies: preventionRemedies(
-        context,
-        'delete the objects first, then their operator, then the CRD',
-      ),
+      remedies: preventionRemedies(context, order),
     }));
 }
 
