@@ -165,8 +165,9 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   const own = isBuiltIn(held.type.group) ? [] : [held.type];
   const groups = own.map(({ group }) => group);
   // Above the type's group there may be the group of another product.
-  const others = all.filter(({ group }) => group === domain && group !== held.type.group);
-  if (others.length > 0) return { relation: 'other', groups: [domain], types: others };
+  const names = [domain, withoutCommonLabels(domain)];
+  const others = all.filter(({ group }) => names.includes(group) && group !== held.type.group);
+  if (others[0]) return { relation: 'other', groups: [others[0].group], types: others };
   if (groups.some((group) => isDomainOf(all, group, domain)))
     return { relation: 'own', groups, types: own };
   const isNone = isOfNoDomain(held);
@@ -181,12 +182,13 @@ const COMMON_LABEL =
 
 /**
  * Reports whether a domain is the group, above it, or below it by a type of the group, or by words with which its kind
- * begins or ends (`kubeadm` of KubeadmControlPlane). `apps.` and `operator.` of one project are siblings.
+ * begins or ends (`kubeadm` of KubeadmControlPlane, `api-key` of ApiKey). `apps.` and `operator.` of one project are siblings.
  */
 function isDomainOf(types: readonly ResourceType[], group: string, domain: string): boolean {
   const [project = '', root = ''] = [domain, group].map(withoutCommonLabels);
   if (`.${root}`.endsWith(`.${project}`)) return true;
-  const part = project.endsWith(`.${root}`) ? project.slice(0, -root.length - 1) : '';
+  const below = project.endsWith(`.${root}`) ? project.slice(0, -root.length - 1) : '';
+  const part = below.replaceAll('-', '');
   const isTypes = ({ kind, resource }: ResourceType): boolean =>
     part === resource || kind.toLowerCase().startsWith(part) || kind.toLowerCase().endsWith(part);
   return part !== '' && types.some((type) => type.group === group && isTypes(type));
@@ -200,9 +202,7 @@ function withoutCommonLabels(domain: string): string {
 
 /** Returns the names of the CRDs which explain the finalizer: of the object's own type, or of the other group. */
 export function definitionNames(context: Context, held: Held): string[] {
-  const { types } = finalizerDomain(context, held);
-  const custom = [held.type, ...(types.length < 4 ? types : [])].filter(
-    ({ group }) => !isBuiltIn(group),
-  );
+  const types = finalizerDomain(context, held).types.slice(0, 3);
+  const custom = [held.type, ...types].filter(({ group }) => !isBuiltIn(group));
   return [...new Set(custom.map(typeName))];
 }
