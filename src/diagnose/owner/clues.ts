@@ -330,7 +330,7 @@ function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect
 
 /** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
-const CONTROLLER = /\b(?:controller|manager|operator)\b/;
+const CONTROLLER = /(?:controller|manager|operator)\b/;
 
 /**
  * Reports whether the workload has such a name, or, with a right to the type, such a program, if nobody beside it is called
@@ -501,8 +501,7 @@ function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
     (own) =>
       identifiesProgram(own) &&
       (stem.split(':').includes(own) ||
-        (own !== productOf(own) &&
-          (containsName(role, own) || productOf(own) === productOf(stem)))),
+        (CONTROLLER.test(own) && (containsName(role, own) || productOf(own) === productOf(stem)))),
   );
 }
 
@@ -595,7 +594,7 @@ export function isTiedByRight(question: OwnerQuestion, { account, rights }: Susp
   // Not every program of a company has types of its own.
   const mayBeOfCompany = domain.relation === 'foreign' && !isBuiltIn(group) && !rights.isMarked;
   const own = others.map((type) => rightsOf(context, account ?? NOBODY, type, []));
-  return mayBeOfCompany || rights.isLocal || own.some(({ reachesGroup }) => reachesGroup);
+  return mayBeOfCompany || rights.isLocal || own.some(({ change, watch }) => change ?? watch);
 }
 
 /** Finds workloads that may change the objects by a rule that names the type, or could and are gone. */
