@@ -58,13 +58,10 @@ export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   if (started === undefined && !(hasLogs && actor.ready > 0)) return [];
   const isUnasked = now.logs === undefined && now.forecast === undefined;
   const hint = '. With owner-logs, this gate reads the log itself and quotes its lines';
+  const leases = itemsIn(now.cluster.leases);
+  const leader = pods.find((pod) => leases.some((one) => isHolder({ ...actor, pods: [pod] }, one)));
   // Of several pods kubectl reads one, and only that which leads says why.
-  const leader =
-    pods.length > 1 &&
-    pods.find((pod) =>
-      itemsIn(now.cluster.leases).some((one) => isHolder({ ...actor, pods: [pod] }, one)),
-    );
-  const one = leader || (hasLogs ? undefined : started);
+  const one = (pods.length > 1 && leader) || (hasLogs ? undefined : started);
   const of = one ? `pod/${one.name}` : `${kind.toLowerCase()}/${name}`;
   const words = [...namespaceArgs(namespace), '--all-containers', '--tail=50'];
   const text = `Read the log of ${actorText(actor)}${isUnasked ? hint : ''}`;
@@ -92,9 +89,8 @@ export function attemptRemedies(context: Context, held: Held): Remedy[] {
 
 /** Returns the remedy for what was said since the deletion: it need not be about the clean-up. */
 export function sayingRemedy(what: string): Remedy {
-  return fixRemedy(
-    `Resolve what ${what} says, if that is why the finalizer stays; otherwise give the deletion more time`,
-  );
+  const text = `Resolve what ${what} says, if that is why the finalizer stays; otherwise give the deletion more time`;
+  return fixRemedy(text);
 }
 
 export function resumeRemedy(type: ResourceType, { object, by, field, key }: Pause): Remedy {
@@ -131,10 +127,10 @@ export function installRemedy(context: Context, held: Held, workload?: string, w
 /** An owner that exists. */
 export type Sufferer = { context: Context; held: Held; candidate: Suspect; actor: Actor };
 
-/** Returns the remedies for an owner whose requests fail; what refuses them by admission has a finding of its own. */
-export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
+/** Returns the remedies for an owner whose requests fail, or which lacks a right; what refuses them by admission has a finding of its own. */
+export function cureRemedies(owner: Sufferer, error?: ContentError): Remedy[] {
   const { actor, context, held } = owner;
-  if (error.kind === 'forbidden') return grantRemedies(owner, error);
+  if (error === undefined || error.kind === 'forbidden') return grantRemedies(owner, error);
   if (isAdmissionError(error) || refusesOtherChange(error, held.type)) return [];
   const called = error.kind === 'invalid' && held.type.kind === error.resource ? held.objects : [];
   const invalid = called.find(({ name }) => error.text.includes(`"${name}" is invalid: `));
@@ -147,7 +143,7 @@ export function cureRemedies(owner: Sufferer, error: ContentError): Remedy[] {
 }
 
 /** Returns the remedies that grant a permission that the owner lacks. They add to the role of an earlier run, which may name other objects. */
-export function grantRemedies(owner: Sufferer, error?: ErrorOf<'forbidden'>): Remedy[] {
+function grantRemedies(owner: Sufferer, error?: ErrorOf<'forbidden'>): Remedy[] {
   const { context, held, candidate, actor } = owner;
   const { account, rights } = candidate;
   const user = `system:serviceaccount:${account?.namespace}:${account?.name}`;
@@ -268,9 +264,8 @@ export function escapeRemedies(held: Held): Remedy[] {
 
 /** Returns the remedy for an object that no update can leave as it is, also the removal of a finalizer. */
 function validityRemedy(object: { kind: string; name: string }, error: string): Remedy {
-  return fixRemedy(
-    `Make ${nameOf(object)} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer: "${shortQuote(error)}"`,
-  );
+  const text = `Make ${nameOf(object)} valid, or let its type accept it as it is: until then every change of it is refused, also the removal of a finalizer`;
+  return fixRemedy(`${text}: "${shortQuote(error)}"`);
 }
 
 export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {

@@ -49,9 +49,7 @@ export function refusalsFor(context: Context, held: Held, owner?: Actor) {
     .map(({ text, pod, at }) => ({ text, source: `the log of ${pod}`, at, ...FAILURE_NOW }));
   const errors = newestFirst([...all, ...logged])
     .filter((one) => one.isNew && one.isFailure)
-    .flatMap(({ text, source, at }) =>
-      errorsIn(context, text).map((error) => ({ error, source, at })),
-    );
+    .flatMap(({ text, ...by }) => errorsIn(context, text).map((error) => ({ error, ...by })));
   const texts = errors.map(({ error }) => error.text);
   return errors.filter(({ error }, at) => texts.indexOf(error.text) === at);
 }

@@ -27,7 +27,6 @@ import {
   attemptRemedies,
   cureRemedies,
   escapeRemedies,
-  grantRemedies,
   installRemedy,
   isGoneOutside,
   logRemedies,
@@ -249,7 +248,7 @@ function fails(owner: Signs): Found | undefined {
         ? 'the removal is refused, at least to this gate'
         : lack;
   const isOver = lost !== undefined || (first !== undefined && isGoneOutside(first.error));
-  const cures = first ? cureRemedies(owner, first.error) : mayChange ? [] : grantRemedies(owner);
+  const cures = first || !mayChange ? cureRemedies(owner, first?.error) : [];
   // What nobody here may be able to resolve: a refusal of a cloud, a server that is gone, a fault of the controller.
   const isOutside = !isOver && cures.some(({ command }) => command === undefined);
   return {
