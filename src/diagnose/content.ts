@@ -8,8 +8,9 @@ export function detailOf({ now }: Context, { uid }: { uid: string }) {
   return valueIn(now.details[uid]);
 }
 
-export function typesOf({ now }: Context): Facts.ResourceType[] {
-  return valueIn(now.discovery)?.types ?? [];
+/** Returns the served types; where discovery failed, those of which the content was asked for. */
+export function typesOf({ now: { content, discovery } }: Context): Facts.ResourceType[] {
+  return valueIn(discovery)?.types ?? content.map(({ type }) => type);
 }
 
 export function countsOf(now: Pick<Facts.Snapshot, 'content'>): (Facts.ContentCount & Typed)[] {
@@ -66,9 +67,9 @@ export function definitionsOf({ now }: Context): Facts.DefinitionDetail[] {
 }
 
 /** Returns the served type of an object, for commands; undefined if discovery does not list it. */
-export function servedType({ now }: Context, { apiVersion, kind }: Omit<Subject, 'name'>) {
-  const types = now.discovery.ok ? now.discovery.value.types : now.content.map(({ type }) => type);
-  return types.find((type) => type.group === groupOf(apiVersion) && type.kind === kind);
+export function servedType(context: Context, { apiVersion, kind }: Omit<Subject, 'name'>) {
+  const group = groupOf(apiVersion);
+  return typesOf(context).find((type) => type.group === group && type.kind === kind);
 }
 
 /** Returns the served type that a word names by its resource or kind, in singular or plural; of several groups the one that is meant. */

@@ -229,15 +229,13 @@ function namedAbsent(context: Context, held: Held, error: ErrorOf<'not-found'>) 
   if (held.objects.some((one) => nameOf(one) === what)) return undefined;
   if (namespace !== undefined) return namespace === here ? what : undefined;
   // Operators name what they make after the object that it is for: `rabbit-default-user`.
-  const isNamed = held.objects
-    .flatMap((object) => detailOf(context, object) ?? [])
-    .some(
-      ({ names = [], references = [] }) =>
-        names.some(
-          (one) => one.field.startsWith('spec.') && `${name}-`.startsWith(`${one.name}-`),
-        ) &&
-        references.every((one) => one.name !== name || isInside(context, one.namespace ?? here)),
-    );
+  const isNamed = held.objects.some((object) => {
+    const { names = [], references = [] } = detailOf(context, object) ?? {};
+    const inSpec = names.filter(({ field }) => field.startsWith('spec.'));
+    const same = references.filter((one) => one.name === name);
+    const isHere = same.every((one) => isInside(context, one.namespace ?? here));
+    return isHere && inSpec.some((one) => `${name}-`.startsWith(`${one.name}-`));
+  });
   const plain = text.replaceAll(/["'`\\]/g, '').replaceAll('namespace: ', 'namespace ');
   const places = [`${here}/${name}`, `${name}.${here}`, `namespace ${here}`];
   return isNamed || places.some((words) => hasWord(plain, words)) ? what : undefined;
