@@ -113,7 +113,6 @@ const NODE = /^(?:current)?(?:node(?:name|id)?|ownerid)$/i;
 const TASK_TEMPLATE = /^(?:runner|job|task)\w*Template$/;
 /** A selector of objects that are neither pods nor where these run. */
 const SELECTOR = /^(?!(?:node|pod|namespace|topology|workload)Selector$)\w*[a-z]Selector$/;
-
 /** Fields that contain a state. */
 const STATE = /(?:phase|state|status|health)$/i;
 /** Matches `DeleteFailed` and `Error`, not `NoError`. */

@@ -294,7 +294,6 @@ function specRemoval(context: Context, held: Held): Remedy {
 /** Words of clouds and of HTTP for what does not exist; Kubernetes has others for its own objects. */
 const GONE_OUTSIDE =
   /\b404\b|NotFound(?:Exception|Fault)?\b|\bNoSuch[A-Z]|\b(?:delet|remov|drop|destroy)\w*(?:: .{0,200}| (?:the )?(\w+)\b.{0,200}\b\1) ["'][^"']{1,200}["'] does not exist/i;
-
 /** A 404 of the way to the external resource says nothing about the resource. */
 const ON_THE_WAY =
   /\b(?:log ?in|auth(?:enticat\w+|ori[sz]\w+)?|credentials?|tokens?|no handler|routes?)\b/i;

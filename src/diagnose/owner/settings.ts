@@ -39,7 +39,6 @@ export type Pause = NonNullable<ReturnType<typeof pausedBy>>;
 
 /** A field of the spec; OpenShift's operators have `managementState: Unmanaged` (openshift/api operator/v1). */
 const FIELD = /^spec\.(?:\w+=true|managementState=Unmanaged)$/;
-
 /** `crossplane.io/paused: "true"`, `cluster.x-k8s.io/paused: ""` and `…/reconcile: disabled`, but not `…/paused: "false"`. */
 const PAUSE =
   /^(?:(?:is-?)?(?:paused?|suspend(?:ed)?|ignored?|unmanaged|(?:pause|skip|ignore|disable|suspend|do-?not)-?reconcil\w*|reconcil\w*-paused?)=(?!(?:false|no|off|0|disabled?)$)|(?:(?:[\w-]+-)?reconcil(?:e|iation)(?:-?(?:loop|policy))?|managed)=(?:disabled?|false|paused?|off|skip)$|managementState=)/i;

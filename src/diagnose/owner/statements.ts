@@ -191,11 +191,9 @@ function dateOf({ now }: Context, object: ObjectFacts, text: string, said: Parti
   const { deletionTimestamp: since = now.takenAt, generation = 0, statusWriters } = object;
   const { observedGeneration: seen, lastTransitionTime: changed } = said;
   const isAhead = now.forecast !== undefined && since === now.takenAt;
-  const { deletionTimestamp: whole = '', name } = now.namespace;
+  const whole = object.namespace === now.namespace.name ? now.namespace.deletionTimestamp : '';
   const isLate = (at: string): boolean =>
-    !isAhead &&
-    (Date.parse(at) >= Date.parse(since) ||
-      (object.namespace === name && Date.parse(at) > Date.parse(whole)));
+    !isAhead && (Date.parse(at) >= Date.parse(since) || Date.parse(at) > Date.parse(whole ?? ''));
   const isOfDeletion = DURING_DELETION.test(text) && !isAhead;
   // A condition of an older generation was not judged again by a later write of another part of the status.
   if (changed !== undefined && !isLate(changed) && (seen ?? generation) < generation) {
@@ -212,10 +210,8 @@ function dateOf({ now }: Context, object: ObjectFacts, text: string, said: Parti
 /** Words that only make sense while an object or its namespace is being deleted. */
 const DURING_DELETION =
   /because it is being terminated|\bdeletion (?:is )?blocked|\bblock(?:s|ing|ed)? (?:the |its )?deletion|\b(?:wait\w*|pending) (?:for|until|on)\b.{0,150}\b(?:deletion|(?:be|is|are) (?:deleted|removed|gone|finalized))\b/i;
-
 /** Conditions that say whether an object as a whole is well. */
 const WELL = /^(?:Healthy|Available|Synced|Reconciled|Valid|Connected|\w*Ready)$/;
-
 /** Conditions about the work of the controller itself, and not about what its object runs. */
 const WORK = /^(?:InSync|Synced|Synchronized|Reconciled|Connected)$/;
 
@@ -226,7 +222,6 @@ function saysWell(conditions: readonly Condition[] = []): boolean {
 /** Types that are well while they are False (Kubernetes API conventions, "Typical status properties"). */
 const ABNORMAL =
   /^Not[A-Z]|[Uu]n(?:healthy|available|reachable)|[Ff]ail|[Ee]rror|[Dd]egraded|[Ss]talled|[Bb]locked|[Dd]enied|[Rr]efus|[Uu]nable|[Cc]onflict|[Tt]erminal|[Rr]ecoverable/;
-
 /** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
 const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
 
@@ -240,7 +235,6 @@ function isAgainstIt({ type, status, reason }: Condition): boolean {
 /** Work that is no clean-up and fails by the deletion of the namespace: a sync, or what needs Pods or Deployments that are gone. */
 const OTHER_WORK =
   /\b(?:sync|upgrade|install|rollout|deploy)(?:failed|error)\b.*because it is being terminated|\b(?:pods?|deployments|statefulsets|daemonsets|replicasets)(?:\.apps)? "[^"]+" not found/is;
-
 /** Errors that a repeated request heals, and texts that only point to another one. */
 const NOISE =
   /the object has been modified|please apply your changes to the latest version|StorageError: invalid object|\(see \.status\.\w+ for details\)/i;
