@@ -39,9 +39,8 @@ export function terminatingPods({ now }: Context): Facts.PodFacts[] {
 export function eventsAbout({ now }: Context, held: { objects: readonly Facts.ObjectFacts[] }) {
   const uids = new Set(held.objects.map(({ uid }) => uid));
   const all = Object.values(now.places).flatMap(({ events }) => itemsIn(events));
-  return [...all, ...itemsIn(now.baseline?.events)].filter(
-    ({ regarding: { uid } }) => uid !== '' && uids.has(uid),
-  );
+  const events = [...all, ...itemsIn(now.baseline?.events)];
+  return events.filter(({ regarding: { uid } }) => uid !== '' && uids.has(uid));
 }
 
 export function webhooksOf({ now: { cluster } }: Context): Facts.WebhookFacts[] {

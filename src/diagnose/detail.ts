@@ -43,6 +43,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
   });
   const places = [...spec, ...status];
   const names = [...places, ...annotations].flatMap((place) => namesIn(place, name, namespace));
+  const kept = spec.filter(({ key, value }) => forbidsDeletion(key, `${value}`));
   return {
     conditions: conditionsOf(object),
     observedGeneration: numberAt(object, 'status', 'observedGeneration'),
@@ -62,11 +63,7 @@ export function objectDetail(object: JsonObject): ObjectDetail {
     settings: [...spec.filter(isShort), ...annotations]
       .flatMap(({ field, value }) => (isSetting(value) ? [`${field}=${value}`] : []))
       .slice(0, MAX_SETTINGS),
-    protections: most(
-      spec.flatMap(({ field, key, value }) =>
-        forbidsDeletion(key, `${value}`) ? [`${field}: ${value}`] : [],
-      ),
-    ),
+    protections: most(kept.map(({ field, value }) => `${field}: ${value}`)),
     templates: most(spec.flatMap(({ field, key }) => (TASK_TEMPLATE.test(key) ? [field] : []))),
   };
 }
@@ -280,10 +277,8 @@ function servicesIn(spec: readonly Place[], own: string): Reference[] {
     textOf(value).flatMap((text) => {
       const alone = ADDRESS_FIELD.test(field) ? text.split(/, ?/) : [];
       const found = [...text.matchAll(host), ...alone.map((one) => BARE_HOST.exec(one))];
-      return found
-        .flatMap((one) => one?.[1] ?? [])
-        .filter((name) => name !== 'localhost')
-        .map((name) => ({ ...service, name, field }));
+      const names = found.flatMap((one) => one?.[1] ?? []).filter((one) => one !== 'localhost');
+      return names.map((name) => ({ ...service, name, field }));
     }),
   );
 }

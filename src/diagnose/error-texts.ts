@@ -139,9 +139,8 @@ const OTHERS = {
 
 function readErrorText(text: string): ContentError {
   const placeOf = ([, [pattern]]: [string, Row]): number => text.search(pattern);
-  const wrapping = Object.entries(WRAPPING)
-    .filter((row) => placeOf(row) >= 0)
-    .sort((a, b) => placeOf(a) - placeOf(b));
+  const wrapping = Object.entries(WRAPPING).filter((row) => placeOf(row) >= 0);
+  wrapping.sort((a, b) => placeOf(a) - placeOf(b));
   for (const [kind, [pattern, read]] of [...wrapping, ...Object.entries<Row>(OTHERS)]) {
     const match = pattern.exec(text);
     if (match === null) continue;

@@ -12,9 +12,6 @@ import type { Held } from './held.ts';
 
 /** Reads the log of a suspected controller for lines about a held object. Logs are untrusted text. */
 
-/** Lines of a controller's log that name a held object; `at`: when the container wrote it, empty if unknown. */
-type LogLines = ReturnType<typeof logLinesAbout>;
-
 const MAX_PODS = 2;
 const MAX_CONTAINERS = 3;
 
@@ -49,6 +46,7 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor) {
   const lines = logSources(context, actor).flatMap((source) => {
     const pod = logKey(source);
     return recordsOf(valueIn(context.now.logs?.[pod]) ?? []).flatMap((record) => {
+      // `at`: when the container wrote it; empty if unknown.
       const { at, text, isError } = record;
       const isMeant = held.objects.some((one) => isAbout(context, one, record));
       return isMeant ? [{ at, text, isError, pod }] : [];
@@ -66,14 +64,14 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor) {
 const CURRENT_MS = 60_000;
 
 /** Returns those lines that no later one has outdated. */
-export function currentLogLines(context: Context, held: Held, actor: Actor): LogLines {
+export function currentLogLines(context: Context, held: Held, actor: Actor) {
   const lines = logLinesAbout(context, held, actor);
   const newest = Math.max(...lines.map(({ at }) => Date.parse(at)));
   return lines.filter(({ at }) => Date.parse(at) >= newest - CURRENT_MS);
 }
 
 /** Returns lines that show that this controller works on the held objects, and not that it ignores them or waits for them. */
-export function logLinesNaming(context: Context, held: Held, actor: Actor): LogLines {
+export function logLinesNaming(context: Context, held: Held, actor: Actor) {
   return logLinesAbout(context, held, actor).filter(
     ({ isError, text }) => !DISCLAIMER.test(text) && (isError || WORKS_ON_IT.test(text)),
   );
@@ -85,10 +83,8 @@ const WORKS_ON_IT = /reconcil|finali[sz]|delet|clean|terminat|remov|tear|purg|sy
 
 /** Returns the first lines for the report, and as evidence with their age: a log line is no observation of now. */
 export function quotedLines(context: Context, held: Held, actors: readonly Actor[]) {
-  const quoted = actors
-    .flatMap((actor) => logLinesAbout(context, held, actor))
-    .slice(0, 3)
-    .map(({ at, pod, text }) => ({ at, pod, line: shortQuote(text) }));
+  const lines = actors.flatMap((actor) => logLinesAbout(context, held, actor)).slice(0, 3);
+  const quoted = lines.map(({ at, pod, text }) => ({ at, pod, line: shortQuote(text) }));
   const evidence = quoted.map(({ at, line, pod }) => {
     const age = Math.max(0, context.nowMs - Date.parse(at));
     return `log of ${pod}${Number.isNaN(age) ? '' : `, ${formatDuration(age)} ago`}: ${line}`;
@@ -150,9 +146,8 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
       examples.some((other) => other.name === name && other.kind !== kind),
     );
   // A printed Event or audit record is about another program.
-  if (['involvedObject', 'regarding', 'objectRef', 'auditID'].some((key) => key in fields)) {
-    return false;
-  }
+  const others = ['involvedObject', 'regarding', 'objectRef', 'auditID'];
+  if (others.some((key) => key in fields)) return false;
   // kube-rs writes the namespace behind the name.
   if ((uid && line.includes(uid)) || (namespace && hasWord(line, `${name}.${namespace}`)))
     return true;
@@ -202,9 +197,8 @@ function textsToSearch(context: Context, record: LogRecord): string[] {
 /** Returns the text before each occurrence of a whole word, in terms of Kubernetes names. */
 function textsBefore(text: string, word: string): string[] {
   const whole = `(?<![a-z0-9.-])${escapeForRegExp(word)}(?![a-z0-9-]|\\.[a-z0-9])`;
-  return [...text.matchAll(new RegExp(whole, 'gi'))]
-    .slice(0, 20)
-    .map(({ index }) => text.slice(Math.max(0, index - 100), index));
+  const found = [...text.matchAll(new RegExp(whole, 'gi'))].slice(0, 20);
+  return found.map(({ index }) => text.slice(Math.max(0, index - 100), index));
 }
 
 export function hasWord(text: string, word: string): boolean {

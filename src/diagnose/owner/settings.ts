@@ -57,9 +57,8 @@ export function protectionsOf(context: Context, held: Held): string[] {
       .filter(([key, value]) => isAnnotationForOwner(key, held) && forbidsDeletion(key, value))
       .map(([key, value]) => `annotation ${key}: ${value}`);
     const fields = detailOf(context, object)?.protections ?? [];
-    return [...annotations, ...fields].map(
-      (by) => `${nameOf(object)} may be protected from deletion by ${by}`,
-    );
+    const what = `${nameOf(object)} may be protected from deletion by`;
+    return [...annotations, ...fields].map((by) => `${what} ${by}`);
   });
 }
 

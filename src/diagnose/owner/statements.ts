@@ -71,10 +71,8 @@ export function troublesOf(context: Context, object: ObjectFacts): string[] {
 }
 
 /** Returns the newest text, also from before the deletion, by which the objects are not well. */
-export function lastComplaint(context: Context, { objects }: Held, owner?: Actor) {
-  const all = objects.flatMap((one) =>
-    statusOf(context, one).concat(eventsOf(context, one, owner)),
-  );
+export function lastComplaint(context: Context, { objects }: Held, by?: Actor) {
+  const all = objects.flatMap((one) => [...statusOf(context, one), ...eventsOf(context, one, by)]);
   return newestFirst(all).find(({ isFailure, isGeneral }) => isFailure || isGeneral);
 }
 

@@ -227,10 +227,8 @@ function fails(owner: Signs): Found | undefined {
   const first = refusals[fates.indexOf(lost)];
   if (first === undefined && mayChange && obstacles.length === 0) return undefined;
   const request = removalRequest(context, held);
-  const admission = refusals
-    .map(({ error }) => error)
-    .filter(isAdmissionError)
-    .map((error) => refusalResult(context, error, request));
+  const errors = refusals.map(({ error }) => error).filter(isAdmissionError);
+  const admission = errors.map((error) => refusalResult(context, error, request));
   const unique = new Map([...admission, ...obstacles].map((one) => [resultId(one), one]));
   const causes = [...unique.values()];
   const lack = `RBAC lets it neither update nor patch ${typeName(held.type)}`;
@@ -457,9 +455,8 @@ function podTroubles(context: Context, { namespace, pods }: Actor): string[] {
 }
 
 function warningsIn({ now: { places } }: Context, namespace: string): EventFacts[] {
-  return itemsIn(places[namespace]?.events)
-    .filter(({ type }) => type === 'Warning')
-    .toSorted((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
+  const warnings = itemsIn(places[namespace]?.events).filter(({ type }) => type === 'Warning');
+  return warnings.sort((a, b) => ((a.at ?? '') < (b.at ?? '') ? 1 : -1));
 }
 
 /** Returns the state of a suspect in a few words: what a reader asks first of a controller that may be the owner. */
