@@ -19,9 +19,8 @@ export function kubectl(...words: string[]): string {
 
 /** Returns type and name as arguments. A Role may be called `--all`: with the type in front it is no flag (pkg/api/validation/path). */
 export function nameArgs(type: string, ...names: string[]): string[] {
-  return names.some((name) => name.startsWith('-'))
-    ? names.map((name) => `${type}/${name}`)
-    : [type, ...names];
+  const isFlag = names.some((name) => name.startsWith('-'));
+  return isFlag ? names.map((name) => `${type}/${name}`) : [type, ...names];
 }
 
 export function namespaceArgs(namespace: string | undefined): string[] {

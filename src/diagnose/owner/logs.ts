@@ -141,16 +141,14 @@ function keyValues(text: string): JsonObject {
 function isAbout(context: Context, object: ObjectFacts, record: LogRecord): boolean {
   const { fields, line } = record;
   const { kind, namespace, name, uid } = object;
-  const isAmbiguous = (): boolean =>
-    groupsOf(context.now).some(({ examples }) =>
-      examples.some((other) => other.name === name && other.kind !== kind),
-    );
   // A printed Event or audit record is about another program.
   const others = ['involvedObject', 'regarding', 'objectRef', 'auditID'];
   if (others.some((key) => key in fields)) return false;
   // kube-rs writes the namespace behind the name.
   if ((uid && line.includes(uid)) || (namespace && hasWord(line, `${name}.${namespace}`)))
     return true;
+  const held = groupsOf(context.now).flatMap(({ examples }) => examples);
+  const isAmbiguous = held.some((other) => other.name === name && other.kind !== kind);
   const kindBefore = (text: string): string | undefined =>
     typeNamedBy(context, /([A-Za-z]+)(?:\.[\w.-]+)?[\s"'`/:=[({]*$/.exec(text)?.[1] ?? '')?.kind;
   return textsToSearch(context, record).some((text) => {
@@ -162,7 +160,7 @@ function isAbout(context: Context, object: ObjectFacts, record: LogRecord): bool
       namespace !== '' && before.endsWith(`${namespace}/`) ? [] : (kindBefore(before) ?? []),
     );
     return [...paths, ...(hasWord(text, namespace) ? names : [])].some((one) =>
-      one === undefined ? !isAmbiguous() : isSameKind(one, kind),
+      one === undefined ? !isAmbiguous : isSameKind(one, kind),
     );
   });
 }

@@ -44,11 +44,9 @@ function objectsNamedBy(context: Context, objects: readonly ObjectFacts[]) {
 function findNamedObject({ now }: Context, place: Omit<Named, 'by'>) {
   const { type, namespace = '', name } = place;
   const key = partnerKey({ ...type, namespace, name });
-  const others = [...groupsOf(now).flatMap(({ examples }) => examples), ...foundInputs(now)];
-  return (
-    valueIn(now.partners[key]) ??
-    others.find((one) => partnerKey({ ...one, group: groupOf(one.apiVersion) }) === key)
-  );
+  const all = [...groupsOf(now).flatMap(({ examples }) => examples), ...foundInputs(now)];
+  const found = all.find((one) => partnerKey({ ...one, group: groupOf(one.apiVersion) }) === key);
+  return valueIn(now.partners[key]) ?? found;
 }
 
 function foundInputs({ forecast }: Context['now']): ObjectFacts[] {
@@ -193,11 +191,10 @@ function isEmpty({ now }: Context, type: Parameters<typeof typeName>[0]): boolea
 /** Reports whether nothing keeps the object until the clean-up ends, and whether the owner reads it but did not create it. */
 function isUnprotected(object: ObjectFacts, held: Held, actor: Actor | undefined): boolean {
   const makers = [...(actor?.programs ?? []), writerOf(held)?.manager];
-  const isOutput =
-    object.ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid)) ||
-    (isBuiltIn(groupOf(object.apiVersion)) &&
-      (object.managers ?? []).some((name) => makers.includes(name)));
-  return object.finalizers.length === 0 && !isOutput;
+  const { apiVersion, finalizers, managers = [], ownerReferences } = object;
+  const isPart = ownerReferences.some(({ uid }) => held.objects.some((one) => one.uid === uid));
+  const isOutput = isBuiltIn(groupOf(apiVersion)) && managers.some((one) => makers.includes(one));
+  return finalizers.length === 0 && !isPart && !isOutput;
 }
 
 /** Words for what does not exist, in texts of clients and servers of any kind. */
@@ -308,11 +305,9 @@ function certaintyOf(context: Context, held: Held, { type, name, by }: Omit<Name
   const isEverywhere = /^(?:ConfigMap kube-root-ca\.crt|ServiceAccount default)$/;
   if (reads === undefined && isEverywhere.test(`${type.kind} ${name}`)) return undefined;
   if (reads === undefined) return 'unknown' as const;
-  const isListed = reads.some(
-    (need) =>
-      need.kind === type.kind &&
-      ((need.field !== undefined && by.startsWith(need.field)) || isCalled(held, need, name)),
-  );
+  const alike = reads.filter(({ kind }) => kind === type.kind);
+  const isNamed = alike.some(({ field }) => field !== undefined && by.startsWith(field));
+  const isListed = isNamed || alike.some((need) => isCalled(held, need, name));
   return isListed ? ('likely' as const) : undefined;
 }
 

@@ -119,9 +119,8 @@ export function installRemedy(context: Context, held: Held, workload?: string, w
     known && isProviderManaged(known)
       ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
       : `${way}; it then removes the finalizer`;
-  return reachesOut(context, held)
-    ? withRole('or', { text, risk: REACHING_RISK })
-    : fixRemedy(text);
+  if (!reachesOut(context, held)) return fixRemedy(text);
+  return withRole('or', { text, risk: REACHING_RISK });
 }
 
 /** An owner that exists. */
@@ -226,9 +225,8 @@ export function removalRemedies(
   const object = isNamespace ? { ...namespace, kind: 'Namespace', namespace: '' } : objects[0];
   if (object === undefined) return [];
   const invalid = invalidity(context, held, object.uid);
-  if (invalid !== undefined && !refusesOtherChange(invalid, type)) {
+  if (invalid !== undefined && !refusesOtherChange(invalid, type))
     return [validityRemedy(object, invalid.text)];
-  }
   const remove = object.finalizers.filter((one) => one === finalizer || siblings.includes(one));
   const but = refusedBy ? `; ${nameOf(refusedBy)} still refuses that too` : '';
   const risk = leakText(context, held);
@@ -304,9 +302,8 @@ export function isGoneOutside({ kind, text }: ContentError): boolean {
 }
 
 function leakText(context: Context, held: Held): string {
-  if (refusalsFor(context, held).some(({ error }) => isGoneOutside(error))) {
+  if (refusalsFor(context, held).some(({ error }) => isGoneOutside(error)))
     return 'if what its controller no longer finds is the external resource, nothing is leaked';
-  }
   const known = knownFinalizer(held)?.leakIfRemoved;
   if (known !== undefined) return lowerFirst(withoutPeriod(known));
   return isSetByHand(held)

@@ -101,6 +101,7 @@ function mayMatch(option: RegExp, setting: string, labels: Record<string, string
 function isOfOtherClass(context: Context, argument: string, object: ObjectFacts): boolean {
   const [, option = '', values = ''] = /^--?([\w-]*class)(?:-name)?=(.+)$/.exec(argument) ?? [];
   const own = ['class', `${object.kind.toLowerCase()}class`];
+  if (!own.includes(option.replaceAll('-', ''))) return false;
   // `spec.widgetClass`, `spec.class` or an annotation such as `example.com/widget.class`.
   const field = new RegExp(`^spec\\.(?:${own.join('|')})=(.+)$`, 'i');
   const named = [
@@ -109,11 +110,7 @@ function isOfOtherClass(context: Context, argument: string, object: ObjectFacts)
       /(?:^|[./-])class$/.test(key) ? value : [],
     ),
   ];
-  return (
-    own.includes(option.replaceAll('-', '')) &&
-    named.length > 0 &&
-    !named.some((one) => values.split(',').includes(one))
-  );
+  return named.length > 0 && !named.some((one) => values.split(',').includes(one));
 }
 
 /** GitOps tools apply deleted objects again, so that their own have to be deleted first: those of earlier kinds create later ones. */

@@ -194,9 +194,8 @@ function dateOf({ now }: Context, object: ObjectFacts, text: string, said: Parti
     !isAhead && (Date.parse(at) >= Date.parse(since) || Date.parse(at) > Date.parse(whole ?? ''));
   const isOfDeletion = DURING_DELETION.test(text) && !isAhead;
   // A condition of an older generation was not judged again by a later write of another part of the status.
-  if (changed !== undefined && !isLate(changed) && (seen ?? generation) < generation) {
-    return { at: changed, isNew: isOfDeletion };
-  }
+  const isOlder = changed !== undefined && !isLate(changed) && (seen ?? generation) < generation;
+  if (isOlder) return { at: changed, isNew: isOfDeletion };
   const writes = new Map(statusWriters.map(({ manager, time }) => [manager, time]));
   const [written] = [...writes.values()].flatMap((time) => time ?? []).sort();
   const dates = [changed, written].flatMap((date) => date ?? []).sort();

@@ -425,10 +425,8 @@ function runs(owner: Signs): Found | undefined {
 }
 
 function searchedBy({ actor, context, held }: Signs): string[] {
-  const isRead = isLogRead(context, actor);
-  const log = isRead
-    ? ', and the newest lines of the log'
-    : '; the log of the controller was not read';
+  const unread = '; the log of the controller was not read';
+  const log = isLogRead(context, actor) ? ', and the newest lines of the log' : unread;
   return [...statusEvidence(context, held), `searched: the status and Events of the object${log}`];
 }
 
