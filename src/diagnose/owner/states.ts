@@ -420,7 +420,7 @@ function runs(owner: Signs): Found | undefined {
       ...(isToResolve ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
     ],
     evidence: [...(said ? questions : []), ...searchedBy(owner)],
-    quote,
+    quote: quote || undefined,
   };
 }
 
