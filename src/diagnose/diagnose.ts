@@ -13,22 +13,24 @@ import { namespaceControllerInactive, unexplainedHang } from './rules/controller
 import { podsNotEnded, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingApis, failingTypes } from './rules/types.ts';
 
-/** What may hold a namespace, and why that does not proceed. The graph links and ranks the findings of all rules. */
+/** What holds a namespace itself, and why that does not proceed. The graph links and ranks the findings of all rules. */
 const RULES: readonly ((context: Context) => RuleResult[])[] = [
   failingApis,
   podsNotEnded,
   failingTypes,
   namespaceControllerInactive,
-  heldByFinalizers,
   volumeInUse,
-  crdTerminating,
   contentDeleting,
 ];
 
 /** Explains from a snapshot why the namespace still exists. `before`, of the same wait: without it, slow and stuck cannot be told apart. */
 export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const context = contextOf(now, before);
-  const found = withServers(RULES.flatMap((rule) => rule(context)));
+  const holding = RULES.flatMap((rule) => rule(context));
+  const found = withServers([
+    ...holding.map((result) => ({ ...result, blocksNamespace: true })),
+    ...[...heldByFinalizers(context), ...crdTerminating(context)],
+  ]);
   const blocking = found.filter(({ blocksNamespace }) => blocksNamespace);
   const movement = movementOf(context, blocking);
   const isRead = now.forecast === undefined && now.unread.length === 0;

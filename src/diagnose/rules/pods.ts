@@ -66,7 +66,7 @@ function gracePeriodResult(context: Context, pods: PodFacts[], last: PodFacts): 
   const again = '; Kubernetes looks at the namespace again within 5 minutes';
   const force = forceRemedy(pods, isEndless ? 'now' : 'or', again);
   return {
-    ...{ code: 'pod-grace-period', scope: 'namespace', blocksNamespace: true },
+    ...{ code: 'pod-grace-period', scope: 'namespace' },
     ...foldSubjects(pods),
     message: `is still shutting down: its grace period of ${grace} runs until ${until}`,
     evidence: [`deletionTimestamp ${until}, grace period ${grace}, node ${nodeName}`],
@@ -174,14 +174,11 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
   const { told, warnings } = wait;
   const because = `(${shortQuote(node?.readyReason ?? 'no reason')})`;
   const none = read?.ok ? 'does not exist' : 'was not read';
-  const common = {
-    evidence: [
-      `Pod ${names}${forecast === undefined ? `; grace period until ${end}` : ''}`,
-      ...[...new Set(told === undefined ? warnings : [told, ...warnings])].slice(0, 5),
-      `Node ${nodeName}: ${node ? `Ready=${node.ready} ${because}` : none}`,
-    ],
-    blocksNamespace: true,
-  };
+  const evidence = [
+    `Pod ${names}${forecast === undefined ? `; grace period until ${end}` : ''}`,
+    ...[...new Set(told === undefined ? warnings : [told, ...warnings])].slice(0, 5),
+    `Node ${nodeName}: ${node ? `Ready=${node.ready} ${because}` : none}`,
+  ];
   const force = forceRemedy(pods);
   if (read?.ok && node?.ready !== 'True') {
     const isFaulty = node?.ready === 'False';
@@ -191,8 +188,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
       subject: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       examples: pods.slice(0, 10).map(subjectOf),
       message: `${lost}${isFaulty ? ` ${because}` : ''}, so no kubelet confirms the end of Pod ${names}`,
-      ...common,
-      since: node?.readySince,
+      ...{ evidence, since: node?.readySince },
       // A kubelet that reports itself as not ready may still end pods.
       certainty: forecast !== undefined && isFaulty ? 'unknown' : undefined,
       remedies: [...nodeRemedies(nodeName, node), force],
@@ -205,7 +201,7 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
     code: 'pod-not-confirmed',
     ...foldSubjects(pods),
     message: `is overdue, and ${waits}${quote === undefined ? '' : `: ${quote}`}`,
-    ...{ quote, ...common, since: end, scope: 'cluster' },
+    ...{ quote, evidence, since: end, scope: 'cluster' },
     remedies: [...remedies, force, withRole('or', { text: restart })],
   };
 }
@@ -439,7 +435,7 @@ function inUse(context: Context, claim: ObjectFacts): RuleResult | undefined {
       `finalizer ${CLAIM_PROTECTION} stays while a scheduled pod uses the claim: ${names}`,
       ...staying.map(({ name }) => `Pod ${name} is not marked for deletion`),
     ],
-    ...{ since: claim.deletionTimestamp, scope: 'namespace', blocksNamespace: true },
+    ...{ since: claim.deletionTimestamp, scope: 'namespace' },
     remedies: staying.length > 0 && refusals.length === 0 ? [deletion] : [],
     waitsFor: [...refusals, ...pods.flatMap((pod) => idsOfObject(context, pod))],
   };

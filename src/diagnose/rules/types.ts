@@ -77,7 +77,7 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
     const text =
       'If the control plane is being upgraded, wait: until that is done, its API servers serve different versions. Otherwise read the log of kube-apiserver';
     return {
-      ...{ code: 'discovery-failed', subject, blocksNamespace: true },
+      ...{ code: 'discovery-failed', subject },
       message: 'cannot be discovered',
       evidence: [...reasons, 'no APIService for it could be read'],
       remedies: [fixRemedy(text)],
@@ -94,7 +94,7 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
       ? 'the API server has never checked it'
       : `Available=${available.status} (${available.reason}): ${available.message}`;
   return unansweredCall(context, {
-    ...{ subject, failure, quote, service, blocksNamespace: true },
+    ...{ subject, failure, quote, service },
     code: isDown ? 'apiservice-unavailable' : 'discovery-failed',
     says: (server) => `${state}: its backend is ${server}${quote ? `: ${quote}` : ''}`,
     evidence: [condition, ...reasons],
@@ -111,7 +111,7 @@ function failingApi(context: Context, group: GroupVersion, reasons: readonly str
 export function failingTypes(context: Context): RuleResult[] {
   const { content } = context.now;
   const own = content.filter(({ type }) => !isAggregated(context, type));
-  const results = [
+  return [
     ...context.contentErrors.flatMap((error) => errorResults(context, error)),
     ...content.flatMap((one) => failedListResults(context, one)),
     ...(isForeseen(context)
@@ -123,7 +123,6 @@ export function failingTypes(context: Context): RuleResult[] {
         ]
       : []),
   ];
-  return results.map((result) => ({ ...result, blocksNamespace: true }));
 }
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
@@ -131,7 +130,7 @@ export function refusedLastRequest(context: Context): RuleResult[] {
   return [
     ...missingRule(context, FINALIZE, 'update'),
     ...judgeAdmission(context, lastStep(context)).results,
-  ].map((result) => ({ ...result, blocksNamespace: true }));
+  ];
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -315,7 +314,6 @@ export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
       evidence: [`${listNames(finalizers)} is removed from one object after the other`],
       count: left > 1 ? left : undefined,
       remedies: [fixRemedy('Give the deletion more time: raise the timeout')],
-      blocksNamespace: true,
     };
   });
 }
