@@ -10,13 +10,13 @@ import { movementOf } from './movement.ts';
 import { heldByFinalizers } from './owner/finalizers.ts';
 import { type RuleResult, resultId } from './results.ts';
 import { namespaceControllerInactive, unexplainedHang } from './rules/controller.ts';
-import { podsNotEnded, volumeInUse } from './rules/pods.ts';
+import { unendedPods, volumeInUse } from './rules/pods.ts';
 import { contentDeleting, crdTerminating, failingApis, failingTypes } from './rules/types.ts';
 
 /** What holds a namespace itself, and why that does not proceed. The graph links and ranks the findings of all rules. */
 const RULES: readonly ((context: Context) => RuleResult[])[] = [
   failingApis,
-  podsNotEnded,
+  (context) => unendedPods(context).map(({ result }) => result),
   failingTypes,
   namespaceControllerInactive,
   volumeInUse,

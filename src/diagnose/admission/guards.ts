@@ -1,14 +1,6 @@
 import { FINALIZE, NAMESPACE_TYPE, typeName } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
-import type {
-  Candidate,
-  LabelRequirement,
-  MatchRule,
-  PolicyBindingFacts,
-  PolicyFacts,
-  ResourceType,
-  WebhookFacts,
-} from '../../model/snapshot.ts';
+import type * as Facts from '../../model/snapshot.ts';
 import { webhooksOf, withService } from '../content.ts';
 import { type Context, remember } from '../context.ts';
 import { type Account, hasOne, NAMESPACE_CONTROLLER } from '../rights.ts';
@@ -32,11 +24,11 @@ export interface Guard {
   /** "policy keep (binding keep)". */
   text: string;
   /** The configuration of the webhook, or the policy. */
-  source: Pick<PolicyFacts, 'kind' | 'name'>;
-  own: WebhookFacts | PolicyFacts;
-  webhook?: WebhookFacts;
-  policy?: PolicyFacts;
-  binding?: PolicyBindingFacts;
+  source: Pick<Facts.PolicyFacts, 'kind' | 'name'>;
+  own: Facts.WebhookFacts | Facts.PolicyFacts;
+  webhook?: Facts.WebhookFacts;
+  policy?: Facts.PolicyFacts;
+  binding?: Facts.PolicyBindingFacts;
 }
 
 export const everyGuard = remember((context: Context): Guard[] => {
@@ -81,7 +73,7 @@ export function isAsked({ binding, own }: Guard, request: AdmissionRequest): boo
       (names.length === 0 || name === undefined || names.includes(name)),
   );
   const hasPlace = namespaceOf(request) !== undefined;
-  const selects = (all: readonly LabelRequirement[] = [], labels?: Record<string, string>) =>
+  const selects = (all: Requirements = [], labels?: Record<string, string>) =>
     all.length === 0 || (labels && matchesLabels(all, labels));
   const isSelected = [own, ...(binding ? [binding] : [])].flatMap((one) => [
     !hasPlace || selects(one.namespaceSelector, namespaceLabels),
@@ -109,13 +101,13 @@ export function denialOf({ binding, policy }: Guard, request: AdmissionRequest) 
   return validations[results.indexOf(false)] ?? (results.includes(undefined) ? undefined : 'none');
 }
 
-type Target = Omit<Candidate, 'name'> & { name?: string };
+type Target = Omit<Facts.Candidate, 'name'> & { name?: string };
 
 /** Returns the request as it will be sent: by the account of an owner, the namespace controller, or anyone. */
 export function realRequest(
   context: Context,
   operation: Operation,
-  type: ResourceType,
+  type: Facts.ResourceType,
   { name, namespace: place, labels, allAnnotations: annotations }: Target,
   owner?: Account,
 ): AdmissionRequest {
@@ -146,9 +138,9 @@ export function closedWebhooks(context: Context, request: AdmissionRequest) {
 
 /** Matches a rule (predicates/rules): `*` matches no subresource, `pods/*` matches pods; only `isExact` asks for the same version. */
 export function matchesRule(
-  rule: Omit<MatchRule, 'resourceNames'>,
+  rule: Omit<Facts.MatchRule, 'resourceNames'>,
   operation: Operation,
-  { group, version, resource: path, namespaced }: ResourceType,
+  { group, version, resource: path, namespaced }: Facts.ResourceType,
   isExact = false,
 ): boolean {
   const [resource, subresource = ''] = path.split('/');
@@ -164,12 +156,11 @@ export function matchesRule(
   );
 }
 
+type Requirements = readonly Facts.LabelRequirement[];
+
 /** Reports whether the labels meet all requirements (apimachinery pkg/labels/selector.go). */
-export function matchesLabels(
-  requirements: readonly LabelRequirement[],
-  labels: Record<string, string>,
-): boolean {
-  return requirements.every(({ key, operator, values }) => {
+export function matchesLabels(all: Requirements, labels: Record<string, string>): boolean {
+  return all.every(({ key, operator, values }) => {
     const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
     const isAmong = value !== undefined && (values.length === 0 || values.includes(value));
     return isAmong === (operator === 'In' || operator === 'Exists');

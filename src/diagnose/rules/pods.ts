@@ -31,23 +31,19 @@ const namesOf = (pods: readonly PodFacts[]): string => listNames(pods.map(({ nam
 const ENDLESS_GRACE = 6 * 3_600;
 
 /** Finds pods that have not ended, each finding with all of its pods: in their grace period, or overdue, by node. */
-const unendedPods = remember((context: Context) => {
+export const unendedPods = remember((context: Context) => {
   const { now, nowMs } = context;
   const inTime = terminatingPods(context)
     .filter((pod) => isInGracePeriod(pod, nowMs) && !isUnattended(now, pod))
     .sort((a, b) => (b.deletionTimestamp ?? '').localeCompare(a.deletionTimestamp ?? ''));
+  const graceful = inTime.slice(0, 1).map((last) => {
+    return { pods: inTime, result: gracePeriodResult(context, inTime, last) };
+  });
   const overdue = [...overdueByNode(context)].map(([node, pods]) => {
     return { pods, result: overdueResult(context, node, pods) };
   });
-  const [last] = inTime;
-  return last
-    ? [{ pods: inTime, result: gracePeriodResult(context, inTime, last) }, ...overdue]
-    : overdue;
+  return [...graceful, ...overdue];
 });
-
-export function podsNotEnded(context: Context): RuleResult[] {
-  return unendedPods(context).map(({ result }) => result);
-}
 
 /**
  * Returns the finding about pods in their grace period. A pod's deletionTimestamp is the time of the request plus that period
@@ -57,10 +53,8 @@ function gracePeriodResult(context: Context, pods: PodFacts[], last: PodFacts): 
   const { deletionTimestamp: until, deletionGracePeriodSeconds: seconds = 0, nodeName } = last;
   const grace = formatDuration(1_000 * seconds);
   const wait = `Give the pod more time: a timeout above the grace period of ${grace}`;
-  const lower = preventionRemedies(
-    context,
-    `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`,
-  );
+  const shorter = `let the containers of Pod ${last.name} end on SIGTERM, or lower its terminationGracePeriodSeconds`;
+  const lower = preventionRemedies(context, shorter);
   const isEndless = seconds > ENDLESS_GRACE;
   // It waits for half of the grace period, or until its next list of all namespaces (--namespace-sync-period).
   const again = '; Kubernetes looks at the namespace again within 5 minutes';
@@ -261,20 +255,18 @@ function nodeRemedies(name: string, node: NodeFacts | undefined): Remedy[] {
     'Wait: the pod garbage collector deletes pods of a node that no longer exists within about a minute (not those with finalizers)';
   if (node === undefined) return [fixRemedy(wait)];
   const target = nameArgs('node', name);
-  const isReporting = node.ready === 'False';
-  const fix = isReporting
-    ? `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? 'no reason')}" (with containerd: systemctl restart containerd)`
-    : `Start the machine or the kubelet of node ${name} again`;
+  const fix =
+    node.ready === 'False'
+      ? `Fix what the kubelet of node ${name} reports: "${shortQuote(node.readyReason ?? 'no reason')}" (with containerd: systemctl restart containerd)`
+      : `Start the machine or the kubelet of node ${name} again`;
   const drop = withRole('or', {
     text: `If the machine of node ${name} will not return, delete its Node object; the pod garbage collector then deletes its pods within about a minute`,
     command: kubectl('delete', ...target),
     risk: 'if the machine still runs, its pods keep running and Kubernetes does not know it',
   });
-  return [
-    fixRemedy(`${fix}; the kubelet then confirms that the pods have ended`),
-    lookRemedy(`See the state of node ${name}`, kubectl('describe', ...target)),
-    ...(isReporting ? [] : [drop]),
-  ];
+  const see = lookRemedy(`See the state of node ${name}`, kubectl('describe', ...target));
+  const then = fixRemedy(`${fix}; the kubelet then confirms that the pods have ended`);
+  return node.ready === 'False' ? [then, see] : [then, see, drop];
 }
 
 /** Returns the remedy that deletes pods at once. A shorter grace period does not reach containers that are being stopped (kubelet.go, SyncTerminatingPod). */
