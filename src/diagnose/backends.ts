@@ -101,13 +101,10 @@ export function unansweredCall(context: Context, call: Call): RuleResult {
   const earlier = { text: upperFirst(`${text} before you delete the namespace that serves it`) };
   const lesson = context.now.forecast === undefined ? [withRole('next', earlier)] : [];
   const canReturn = !backend?.isLost || (losesData && backend.isLeftOver);
-  const remedies = !canReturn
-    ? [end, ...or, ...lesson]
-    : [
-        ...backendRemedies(context, failure, service),
-        ...or,
-        { ...end, role: 'or' as const, text: `If this software was removed for good, ${text}` },
-      ];
+  const gone = withRole('or', { text: `If this software was removed for good, ${text}`, ...how });
+  const remedies = canReturn
+    ? [...backendRemedies(context, failure, service), ...or, gone]
+    : [end, ...or, ...lesson];
   return {
     ...finding,
     message: says(server),

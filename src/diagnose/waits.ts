@@ -227,8 +227,7 @@ export function typeNamed(context: Context, own: string, kind: string, group?: s
 export function unreadPartner(context: Context, held: Held): string | undefined {
   const { details, forecast, partners } = context.now;
   if (forecast !== undefined) return undefined;
-  const isCut = (read: Read<unknown> | undefined): boolean =>
-    read?.ok === false && read.failure.kind === 'aborted';
+  const isCut = (read?: Read<unknown>) => read?.ok === false && read.failure.kind === 'aborted';
   const cut = namedOutside(context, held).find(({ type, namespace, name }) => {
     const read = partners[partnerKey({ ...type, namespace, name })];
     return read === undefined || isCut(read);

@@ -218,13 +218,13 @@ export function mutatingResults(
   return guards.map((guard) => {
     const { own, source, text, webhook } = guard;
     const isCertain = guards.length === 1 && isAsked(guard, request) === true;
-    const place = webhook
-      ? `/webhooks/${webhook.index}/rules`
-      : '/spec/matchConstraints/resourceRules';
+    const rules = webhook
+      ? `webhooks/${webhook.index}/rules`
+      : 'spec/matchConstraints/resourceRules';
     // A rule about updates alone has nothing to say about new objects.
     const patch = own.rules.flatMap((rule, index) =>
       matchesRule(rule, 'UPDATE', type) && matchesRule(rule, 'CREATE', type)
-        ? { op: 'replace', path: `${place}/${index}/operations`, value: ['CREATE'] }
+        ? { op: 'replace', path: `/${rules}/${index}/operations`, value: ['CREATE'] }
         : [],
     );
     const limit = {
