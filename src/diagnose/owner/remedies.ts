@@ -111,14 +111,11 @@ export function installRemedy(context: Context, held: Held, workload?: string, w
   const called = (known && productName(known)) || workload || (writer && `"${writer}"`);
   const isOwn = finalizerDomain(context, held).types.includes(type);
   const what = called || `the controller of ${isOwn ? type.kind : finalizer}`;
-  const way =
-    where === undefined
-      ? `Find ${what}, here or outside of the cluster, and make sure that it runs`
-      : `Install ${what} again${where}`;
-  const text =
-    known && isProviderManaged(known)
-      ? `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`
-      : `${way}; it then removes the finalizer`;
+  const find = `Find ${what}, here or outside of the cluster, and make sure that it runs`;
+  const way = where === undefined ? find : `Install ${what} again${where}`;
+  const ask = `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`;
+  const isAsked = known && isProviderManaged(known);
+  const text = isAsked ? ask : `${way}; it then removes the finalizer`;
   if (!reachesOut(context, held)) return fixRemedy(text);
   return withRole('or', { text, risk: REACHING_RISK });
 }
@@ -134,10 +131,10 @@ export function cureRemedies(owner: Sufferer, error?: ContentError): Remedy[] {
   const called = error.kind === 'invalid' && held.type.kind === error.resource ? held.objects : [];
   const invalid = called.find(({ name }) => error.text.includes(`"${name}" is invalid: `));
   if (invalid !== undefined) return [validityRemedy(invalid, error.text)];
-  const text =
-    error.kind === 'not-found'
-      ? `Create ${typeNamedBy(context, error.resource, error.group)?.kind ?? error.resource} ${error.name} again, which the controller needs, unless it belongs in this namespace: a terminating namespace accepts no new objects`
-      : `Resolve the reported error; ${actorText(actor)} then removes the finalizer`;
+  const resolve = `Resolve the reported error; ${actorText(actor)} then removes the finalizer`;
+  if (error.kind !== 'not-found') return [fixRemedy(resolve)];
+  const kind = typeNamedBy(context, error.resource, error.group)?.kind ?? error.resource;
+  const text = `Create ${kind} ${error.name} again, which the controller needs, unless it belongs in this namespace: a terminating namespace accepts no new objects`;
   return [fixRemedy(text)];
 }
 

@@ -134,15 +134,13 @@ const TARGET =
 /** Reports whether the controller may delete objects outside of the namespace: those of a GitOps tool, a manifest or a target namespace. */
 export function reachesOut(context: Context, held: Pick<Held, 'type' | 'objects'>) {
   const { type, objects } = held;
-  return (
-    isGitOps(type) ||
-    objects.some((object) => {
-      const { references = [], settings = [] } = detailOf(context, object) ?? {};
-      const targets = settings.flatMap((one) => TARGET.exec(one)?.[1] ?? []);
-      const makes = references.flatMap(({ isMade, namespace }) => (isMade ? [namespace] : []));
-      return [...targets, ...makes].some((place) => place !== context.now.namespace.name);
-    })
-  );
+  if (isGitOps(type)) return true;
+  return objects.some((object) => {
+    const { references = [], settings = [] } = detailOf(context, object) ?? {};
+    const targets = settings.flatMap((one) => TARGET.exec(one)?.[1] ?? []);
+    const makes = references.flatMap(({ isMade, namespace }) => (isMade ? [namespace] : []));
+    return [...targets, ...makes].some((place) => place !== context.now.namespace.name);
+  });
 }
 
 export const REACHING_RISK =

@@ -238,13 +238,11 @@ function fails(owner: Signs): Found | undefined {
   // A text that quotes no answer of the API server need not be about a request; the log is evidence of all states.
   const others = refusals.filter(({ source }) => !source.startsWith('the log of '));
   const by = others[0] === first ? first?.source : 'its log';
-  const reason = isTold
-    ? `${first.error.kind === 'other' ? `${by} says` : 'its requests fail'}: ${quote}`
-    : first
-      ? 'its request is refused'
-      : causes.length > 0
-        ? 'the removal is refused, at least to this gate'
-        : lack;
+  const told = `${first?.error.kind === 'other' ? `${by} says` : 'its requests fail'}: ${quote}`;
+  const refused = first
+    ? 'its request is refused'
+    : 'the removal is refused, at least to this gate';
+  const reason = isTold ? told : causes.length > 0 ? refused : lack;
   const isOver = lost !== undefined || (first !== undefined && isGoneOutside(first.error));
   const cures = first || !mayChange ? cureRemedies(owner, first?.error) : [];
   // What nobody here may be able to resolve: a refusal of a cloud, a server that is gone, a fault of the controller.
