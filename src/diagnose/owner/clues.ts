@@ -160,7 +160,7 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
     rightsOf(context, account, held.type, names, subresource);
   const actors = actorsOf(context);
   const domain = finalizerDomain(context, held);
-  const lost = lostRight(context, held);
+  const lost = lostRight(context, held, domain);
   const workloads = actors.map((actor) => {
     // A static pod acts by credentials of its own, which RBAC does not show.
     const own = isStatic(actor) ? { ...rights(NOBODY), impersonates: true } : rights(actor.account);
@@ -441,9 +441,9 @@ function hasLostRight({ domain, held }: OwnerQuestion, { lost }: Suspect) {
  * Returns what shows that a workload has lost its right: the status quotes that the server refused it, a part of the rights
  * of a controller is left, its role is gone, or one of its name is bound to nobody.
  */
-function lostRight(context: Context, held: Held) {
+function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
   const { type } = held;
-  const unbound = unboundRoles(context, type);
+  const unbound = [type, ...types].flatMap((one) => unboundRoles(context, one));
   const refused = statusTexts(context, held).flatMap(({ text }) =>
     classifyErrorText(text).flatMap((error) =>
       error.kind === 'forbidden' && typeName(error) === typeName(type) ? error.user : [],
@@ -560,10 +560,10 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   if (known && isWorkloadOf(known, actor.name)) return known.owner;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
-  const isAlone = !known?.workload[0] && candidates.every((one) => !one.rights.isMarked);
   const product = productOf(actor.name);
   const isIt = product !== actor.name && domain.types.some((type) => isOfType(type, [product]));
-  return isLost && isAlone && isIt ? actor.name : undefined;
+  const isAlone = (): boolean => candidates.every((one) => isMarked(question, one) === undefined);
+  return isLost && isIt && !known?.workload[0] && isAlone() ? actor.name : undefined;
 }
 
 /** Reports whether two domains share more than their end: `ory.hydra.sh` and `hydra.ory.sh`. */
