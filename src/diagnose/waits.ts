@@ -183,16 +183,13 @@ function standsFor(context: Context, object: ObjectFacts, namespace: string): bo
   );
 }
 
-function isLabelled(
-  { finalizer, type, objects }: Held,
-  other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>,
-): boolean {
-  const projects = [domainOf(finalizer), type.group];
+function isLabelled(held: Held, other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>) {
+  const projects = [domainOf(held.finalizer), held.type.group];
   return Object.entries({ ...other.labels, ...other.annotations }).some(([key, value]) => {
     const [domain = '', ...rest] = key.split('/');
     const isGeneral = isOfOneProject(domain, 'kubernetes.io') || rest.length === 0;
     if (isGeneral || !projects.some((one) => isOfOneProject(one, domain))) return false;
-    return objects.some(
+    return held.objects.some(
       ({ uid, namespace, name }) =>
         [uid, name, `${namespace}/${name}`].includes(value) ||
         // A SubnamespaceAnchor has the name of its namespace, which names the parent.

@@ -18,7 +18,6 @@ import {
   isAdmissionError,
   isKindNamed,
 } from '../error-texts.ts';
-import type { RuleResult } from '../results.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, everyGuard, type Guard, guardsOf, isAsked, realRequest } from './guards.ts';
 import { deadWebhook, guardOf, refusalResult } from './refusals.ts';
@@ -54,12 +53,8 @@ function mayDeny({ binding }: Guard): boolean {
 }
 
 /** Judges one guard, which gave the gate this refusal. Returns the finding; undefined: it lets the request pass; or why that is not known. */
-function verdictOf(
-  context: Context,
-  guard: Guard,
-  { request, trial }: Asked,
-  refusal: AdmissionError | undefined,
-): RuleResult | string | undefined {
+function verdictOf(context: Context, guard: Guard, step: Asked, refusal?: AdmissionError) {
+  const { request, trial } = step;
   const { binding, own, policy, text, webhook } = guard;
   const asked = isAsked(guard, request);
   const parts = partsThatDiffer(context, guard);
@@ -113,15 +108,13 @@ const ABOUT_OTHERS =
   /\b(?:users?|usernames?|service ?accounts?|admin(?:istrator)?s?|controllers?)\b|\bsystem:|\bdelet\w* (?:(?:the|this|its|whole|entire) )*namespace\b/i;
 
 /** Reports whether a webhook's refusal of one deletion may not hold when the whole namespace goes: its message decides. */
-function isDoubtful(
-  { now: { forecast } }: Context,
-  { operation, type: { kind: own, namespaced } }: AdmissionRequest,
-  error: AdmissionError,
-): boolean {
-  if (!forecast || operation !== 'DELETE' || error.kind !== 'webhook-denied') return false;
-  if (namespaced && ABOUT_OTHERS.test(error.message)) return true;
+function isDoubtful({ now }: Context, { operation, type }: AdmissionRequest, said: AdmissionError) {
+  const { forecast } = now;
+  if (!forecast || operation !== 'DELETE' || said.kind !== 'webhook-denied') return false;
+  if (type.namespaced && ABOUT_OTHERS.test(said.message)) return true;
   return countsOf(forecast.present).some(
-    ({ total, type: { kind } }) => total > 0 && kind !== own && isKindNamed(error.message, kind),
+    ({ total, type: { kind } }) =>
+      total > 0 && kind !== type.kind && isKindNamed(said.message, kind),
   );
 }
 

@@ -201,12 +201,8 @@ function overdueResult(context: Context, nodeName: string, pods: PodFacts[]): Ru
 }
 
 /** Says what the kubelet of a ready node waits for, by an Event (`told`) or by the pods, and how to end that. */
-function kubeletTrouble(
-  context: Context,
-  pods: readonly PodFacts[],
-  node: string,
-  { agents, part, told }: Wait,
-): Pick<RuleResult, 'remedies'> & { waits: string } {
+function kubeletTrouble(context: Context, pods: readonly PodFacts[], node: string, wait: Wait) {
+  const { agents, part, told } = wait;
   const [pod = { kind: 'Pod', name: '' }] = pods;
   const awaited = `See what the kubelet of node ${node} waits for: a container, a volume to unmount, or a cgroup`;
   const see = lookRemedy(awaited, kubectl('describe', ...objectArgs(pod)));

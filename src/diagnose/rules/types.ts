@@ -142,17 +142,15 @@ const GRANT =
 function missingRule(context: Context, type: ResourceType, verb: string, ...more: string[]) {
   if (mayController(context, type, verb, ...more)) return [];
   const message = `no rule lets ${CONTROLLER} ${verb} ${typeName(type)}`;
-  return [deletionForbidden(type, { user: CONTROLLER, message, text: `RBAC: ${message}` })];
+  return [deletionForbidden(type, `RBAC: ${message}`, message, CONTROLLER)];
 }
 
-type Refusal = Pick<ErrorOf<'forbidden'>, 'user' | 'message' | 'text'>;
-
-function deletionForbidden(type: TypeRef, { user, message, text }: Refusal): RuleResult {
+function deletionForbidden(type: TypeRef, text: string, why: string, user?: string): RuleResult {
   return {
     code: 'deletion-forbidden',
     subject: typeSubject(type),
-    message: `may not be deleted by ${user ?? 'the namespace controller'}: ${message}`,
-    quote: message,
+    message: `may not be deleted by ${user ?? 'the namespace controller'}: ${why}`,
+    quote: why,
     evidence: [text],
     remedies: [fixRemedy(`Give ${user ?? CONTROLLER} the permission back. ${GRANT}`)],
   };
@@ -169,7 +167,7 @@ function errorResults(context: Context, error: ContentError, listed?: ResourceTy
     const type = context.now.content.find((one) => typeName(one.type) === typeName(error))?.type;
     return type && error.user === undefined
       ? [apiFailing(context, type, text)]
-      : [deletionForbidden(type ?? { ...error, version: 'v1' }, error)];
+      : [deletionForbidden(type ?? { ...error, version: 'v1' }, text, error.message, error.user)];
   }
   // With thousands of objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault.
   return suspectTypes(context)
