@@ -193,12 +193,9 @@ function untried(context: Context, { request, trial, type }: Step): string[] {
   // A refusal is a finding. An answer about dry runs alone leaves the question open.
   if (trial === undefined || !('message' in trial) || refusalsIn(trial).length > 0) return [];
   const asked = guardsOf(context, request);
-  const remedy =
-    type === FINALIZE
-      ? 'the right to update namespaces/finalize lets the gate try it'
-      : 'rbac/forecast.yaml lets the gate try it by dry runs';
-  const who = listNames(asked.map(({ text }) => text));
-  return [trial.message + (asked.length === 0 ? '' : `; asked is ${who}: ${remedy}`)];
+  const by = type === FINALIZE ? 'the right to update namespaces/finalize' : 'rbac/forecast.yaml';
+  const who = `; asked is ${listNames(asked.map(({ text }) => text))}: ${by} lets the gate try it`;
+  return [trial.message + (asked.length === 0 ? '' : who)];
 }
 
 /** Returns the guards that may decide otherwise about the objects of the type that were not tried. */

@@ -397,9 +397,8 @@ export function idsOfObject(context: Context, object: ObjectFacts): string[] {
 
 function usersOf({ now }: Context, { kind, finalizers, name }: ObjectFacts): PodFacts[] {
   const isProtected = kind === CLAIM && finalizers.includes(CLAIM_PROTECTION);
-  return itemsIn(now.pods).filter(
-    ({ nodeName, claims }) => isProtected && nodeName !== undefined && claims.includes(name),
-  );
+  const all = isProtected ? itemsIn(now.pods) : [];
+  return all.filter(({ nodeName, claims }) => nodeName !== undefined && claims.includes(name));
 }
 
 function inUse(context: Context, claim: ObjectFacts): RuleResult | undefined {
@@ -407,10 +406,8 @@ function inUse(context: Context, claim: ObjectFacts): RuleResult | undefined {
   if (pods.length === 0) return undefined;
   const names = namesOf(pods);
   const staying = pods.filter((pod) => pod.deletionTimestamp === undefined);
-  const deletion = fixRemedy(
-    `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`,
-    { command: deletePodsCommand(staying, '--wait=false') },
-  );
+  const text = `Delete the pods that use claim ${claim.name}; finished pods count too. Kubernetes then deletes the claim`;
+  const deletion = fixRemedy(text, { command: deletePodsCommand(staying, '--wait=false') });
   // The namespace controller deletes pods first: admission refused the deletion of one that stays.
   const refusals = (staying.length === 0 ? [] : context.contentErrors)
     .filter(isAdmissionError)
