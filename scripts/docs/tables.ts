@@ -52,7 +52,7 @@ export function outputTable(): string {
 
 /** Returns the table of clues, in the order in which suspects are listed. */
 export function clueTable(): string {
-  const rows = CLUES.map(({ kind, text, weight }) => [
+  const rows = Object.entries(CLUES).map(([kind, { text, weight }]) => [
     code(kind),
     escapeText(text),
     WEIGHTS[weight],

@@ -33,7 +33,7 @@ export const actorsOf = remember((context: Context): Actor[] => {
   const byUid = new Map(workloads.map((workload) => [workload.uid, workload]));
   const found = new Map<string, Actor>();
   const add = (actor: Actor): Actor => {
-    const key = `${actor.kind} ${actor.namespace}/${actor.name}`;
+    const key = actorText(actor);
     // A ReplicaSet known only by its pods may belong to a Deployment that was read.
     const known = found.get(key) ?? actor;
     known.isGone &&= actor.isGone;

@@ -1,9 +1,9 @@
-import { typeName } from '../model/facts/metadata.ts';
+import { type TypeRef, typeName } from '../model/facts/metadata.ts';
 import { isInGracePeriod } from '../model/facts/workloads.ts';
 import type { Movement } from '../model/finding.ts';
 import { itemsIn, valueIn } from '../model/read.ts';
-import type { ObjectGroup, PodFacts, Snapshot } from '../model/snapshot.ts';
-import { countsOf, isContentRead } from './content.ts';
+import type { PodFacts, Snapshot } from '../model/snapshot.ts';
+import { countsOf, groupsOf, isContentRead } from './content.ts';
 import { type Context, isForeseen } from './context.ts';
 import type { RuleResult } from './results.ts';
 
@@ -18,7 +18,7 @@ export function movementOf(context: Context, blocking: readonly RuleResult[]): M
   const until = graces.sort().at(-1);
   if (until !== undefined) return { kind: 'grace-period', until };
   if (before !== undefined) {
-    const sets = shrinkingTypes(before, now);
+    const sets = shrinkingSets(before, now);
     const [had, left] =
       sets.length > 0
         ? [sum(sets.map((one) => one.before)), sum(sets.map((one) => one.now))]
@@ -53,29 +53,19 @@ function movementOfController(context: Context): Movement | undefined {
 }
 
 /** Returns the sets of objects (by type and finalizers, whoever wrote these) of which some are left, and fewer than before. */
-export function shrinkingTypes(before: Snapshot, now: Snapshot) {
-  const earlier = new Map(before.content.map(({ type, read }) => [typeName(type), valueIn(read)]));
-  return now.content.flatMap(({ type, read }) => {
-    const old = earlier.get(typeName(type))?.terminating;
-    const left = valueIn(read)?.terminating;
-    if (old === undefined || left === undefined) return [];
-    const had = countsBySet(old);
-    return [...countsBySet(left)].flatMap(([set, now]) => {
-      const before = had.get(set) ?? 0;
-      const finalizers: string[] = JSON.parse(set);
-      return now < before ? { type, before, now, finalizers } : [];
-    });
+export function shrinkingSets(before: Snapshot, now: Snapshot) {
+  const earlier = Map.groupBy(groupsOf(before), keyOfSet);
+  return [...Map.groupBy(groupsOf(now), keyOfSet)].flatMap(([key, groups]) => {
+    const [had = 0, left = 0] = [earlier.get(key), groups].map((all = []) =>
+      sum(all.map(({ count }) => count)),
+    );
+    return groups.slice(0, left < had ? 1 : 0).map((one) => ({ ...one, before: had, now: left }));
   });
 }
 
-function countsBySet(groups: readonly ObjectGroup[]): Map<string, number> {
-  const bySet = Map.groupBy(groups, ({ finalizers }) => finalizerSet(finalizers));
-  return new Map([...bySet].map(([set, same]) => [set, sum(same.map(({ count }) => count))]));
-}
-
-/** Returns a key that is equal for the same finalizers in any order. */
-export function finalizerSet(finalizers: readonly string[]): string {
-  return JSON.stringify([...finalizers].sort());
+/** Returns a key that is equal for the same finalizers in any order, on objects of one type. */
+export function keyOfSet(set: { type: TypeRef; finalizers: readonly string[] }): string {
+  return JSON.stringify([typeName(set.type), ...set.finalizers.toSorted()]);
 }
 
 /** Reports whether no kubelet shuts the pod down, whatever grace period is left: its node is silent or was deleted. */

@@ -21,9 +21,6 @@ function isSameAccount(a: Account, b: Account): boolean {
   return a.namespace === b.namespace && a.name === b.name;
 }
 
-/** `named`: a rule names the type's group. `everything`: only a rule for all groups reaches it. */
-type Reach = 'named' | 'everything' | undefined;
-
 /** The permissions of an account on objects of one type. */
 export type Rights = ReturnType<typeof rightsOf>;
 
@@ -32,11 +29,9 @@ type Grant = ReturnType<typeof joinGrants>[number];
 const EVERYBODY: readonly string[] = ['system:serviceaccounts', 'system:authenticated'];
 
 const everyGrant = remember(({ now: { cluster, places, namespace } }: Context): Grant[] => {
-  const place = places[namespace.name];
-  return joinGrants(
-    [...itemsIn(cluster.clusterRoles), ...itemsIn(place?.roles)],
-    [...itemsIn(cluster.clusterRoleBindings), ...itemsIn(place?.roleBindings)],
-  );
+  const { roles, roleBindings } = places[namespace.name] ?? {};
+  const bindings = [cluster.clusterRoleBindings, roleBindings].flatMap(itemsIn);
+  return joinGrants([cluster.clusterRoles, roles].flatMap(itemsIn), bindings);
 });
 
 const grantsOf = remember((context: Context): Grant[] =>
@@ -89,22 +84,24 @@ export function rightsOf(
       resourceNames.length === 0 || names.some((name) => resourceNames.includes(name)),
   );
   const onType = about.filter(({ rule }) => hasOne(rule.resources, resource));
-  const changing = about.filter(({ rule }) => canChange(rule));
-  const among = (grants: Grant[], ...resources: string[]): Grant[] =>
-    grants.filter(({ rule }) => rule.resources.some((one) => resources.includes(one)));
+  const changing = (...resources: string[]): Grant[] =>
+    about.filter(
+      ({ rule }) => canChange(rule) && resources.some((one) => rule.resources.includes(one)),
+    );
   // A permission of every account distinguishes none, nor does one for people on the types of all products.
   const isNamed = ({ rule, subject, by }: Grant): boolean =>
     rule.apiGroups.includes(group) &&
     !EVERYBODY.includes(subject.name) &&
     !(by === 'people' && !isBuiltIn(group));
-  const reach = (grants: readonly Grant[]): Reach =>
+  // `everything`: only a rule for all groups reaches it.
+  const reach = (grants: readonly Grant[]) =>
     grants.some(isNamed) ? 'named' : grants.length > 0 ? 'everything' : undefined;
-  const change = among(changing, ...changed);
+  const change = changing(...changed);
   const watch = reach(
     onType.filter(({ rule }) => ['list', 'watch'].every((verb) => hasOne(rule.verbs, verb))),
   );
-  const status = among(changing, `${resource}/status`);
-  const parts = [...status, ...among(changing, `${resource}/finalizers`)];
+  const status = changing(`${resource}/status`);
+  const parts = [...status, ...changing(`${resource}/finalizers`)];
   return {
     change: reach(change),
     /** It can list and watch them, as a controller does. */
@@ -114,7 +111,7 @@ export function rightsOf(
     /** Only bindings of the namespace itself let the account change them. */
     isLocal: change.length > 0 && change.every(({ namespace }) => namespace !== undefined),
     /** Rules name the type and its status or finalizers, and let it change both, as its controller does. */
-    isMarked: [among(changing, resource), parts].every((grants) => grants.some(isNamed)),
+    isMarked: [changing(resource), parts].every((grants) => grants.some(isNamed)),
     /** Rules name the type, and let it watch the objects and change their status. */
     isHalfMarked: watch === 'named' && status.some(isNamed),
     /** A rule is about the type's group, with any verbs on any of its types. */
@@ -149,8 +146,8 @@ export function hasNoRight(context: Context, account: Account, type?: ResourceTy
   if (!roles?.ok || !roleBindings?.ok) return false;
   const atHome = [...itemsIn(context.now.cluster.clusterRoles), ...roles.value];
   const all = [...grantsOf(context), ...joinGrants(atHome, roleBindings.value)];
-  const own = all.filter((grant) => isFor(grant, account)).map(({ rule }) => rule);
-  return own.every((rule) =>
+  const own = all.filter((grant) => isFor(grant, account));
+  return own.every(({ rule }) =>
     type ? !coversType(rule, type) : rule.resources.every((one) => LEADING.test(one)),
   );
 }
@@ -278,20 +275,17 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
   return [...new Set(found.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }
 
-/** Returns the binding, deleted with the namespace, that gave the account a permission here. `type`: to change it; `isNamed`: by a rule that names its group. */
+/** Returns the binding, deleted with the namespace, that let the account change the type here; `isNamed`: by a rule that names its group. */
 export function departedGrant(
   { now }: Context,
   account: Account,
-  type?: ResourceType,
+  type: ResourceType,
   isNamed = false,
 ): string | undefined {
   const here = itemsIn(now.places[now.namespace.name]?.roleBindings).map(({ name }) => name);
   const gone = itemsIn(now.baseline?.roleBindings).filter(({ name }) => !here.includes(name));
   const roles = [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)];
   const isMeant = ({ rule }: Grant): boolean =>
-    type === undefined ||
-    (coversType(rule, type) &&
-      canChange(rule) &&
-      (!isNamed || rule.apiGroups.includes(type.group)));
+    coversType(rule, type) && canChange(rule) && (!isNamed || rule.apiGroups.includes(type.group));
   return joinGrants(roles, gone).find((one) => isFor(one, account) && isMeant(one))?.binding;
 }

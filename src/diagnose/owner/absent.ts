@@ -67,7 +67,6 @@ export function missingOwner(
   const known = knownFinalizer(held);
   // One product, and no family of them, may be gone under the names of its program and of its account.
   const isOne = known?.workload.some(({ name }) => !name.includes('*'));
-  const cause = isOne ? known?.owner : (who ?? known?.owner);
   const isReaching = reachesOut(context, held);
   const { definitions } = context.now.cluster;
   const isDefined = itemsIn(definitions).some(({ name }) => name === typeName(type));
@@ -80,7 +79,8 @@ export function missingOwner(
       }
     : {
         subject: isDefined ? definitionSubject(typeName(type)) : subject,
-        cause: cause ?? program ?? `${finalizer} of ${type.group}`,
+        cause:
+          (isOne ? undefined : who) ?? known?.owner ?? program ?? `${finalizer} of ${type.group}`,
         message: `has ${isDefined ? 'objects held by ' : ''}finalizer ${finalizer}, and ${nobody}`,
         continuation: nobody,
       };
@@ -128,7 +128,7 @@ export function unknownOwner(
     .slice(0, MAX_SUSPECTS - suspects.length);
   const withState = (one: Suspect) => `${suspectText(one)} (${stateOf(context, held, one).state})`;
   // Who is gone and left a clue that decides explains more than those that may act.
-  const gone = owner === undefined ? [] : [owner];
+  const gone = owner ? [owner] : [];
   const all = [...new Set([...gone.filter(isDecided), ...suspects, ...gone, ...ruledOut])];
   const isHere = all.some(workloadExists) && !byHand;
   const listed = isHere ? all.map(withState) : [];

@@ -1,5 +1,4 @@
 import { listNames } from '../../base/text.ts';
-import type { CatalogueEntry } from '../../model/catalogue.ts';
 import { groupOf, isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { ResourceType, Wanted } from '../../model/snapshot.ts';
@@ -30,7 +29,7 @@ import {
   knownFinalizer,
   lateWrites,
   specificFieldManager,
-  statusManagers,
+  statusWriters,
   writerOf,
 } from './held.ts';
 import { isRenewed, leasesOfProgram, runsAs } from './leases.ts';
@@ -73,21 +72,10 @@ export interface Suspect {
 }
 
 /** Everything that clues read about one held finalizer, computed once. */
-export interface OwnerQuestion {
-  context: Context;
-  held: Held;
-  known: CatalogueEntry | undefined;
-  /** The field manager of the finalizer. */
-  writer: string;
-  /** The same, if it is the name of one program. */
-  program: string;
-  domain: FinalizerDomain;
-  actors: readonly Actor[];
-  candidates: readonly Suspect[];
-}
+export type OwnerQuestion = ReturnType<typeof questionAbout>;
 
-/** One kind of evidence about who owns a finalizer. */
-interface ClueRow {
+/** Evidence about who owns a finalizer. */
+interface Clue {
   kind: string;
   /**
    * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: the most of them lead where nobody has
@@ -96,98 +84,109 @@ interface ClueRow {
   weight: 'decides' | 'marks' | 'supports' | 'able';
   /** The sentence that the report shows about the suspect. */
   text: string;
-  /** Returns what finds the clue for a candidate: a detail for the sentence, or undefined. */
-  finds: (question: OwnerQuestion, candidate: Suspect) => string | undefined;
 }
 
-/** A clue that was found. */
-type Clue = Omit<ClueRow, 'finds'>;
+interface ClueRow extends Omit<Clue, 'kind'> {
+  /** Reports whether a candidate has the clue, perhaps with a detail for the sentence. */
+  finds: (question: OwnerQuestion, candidate: Suspect) => string | boolean | undefined;
+}
 
 /** Every clue, in the order in which suspects are listed. */
-export const CLUES = [
-  { kind: 'log', weight: 'decides', text: 'its log names the object', finds: namedInLog },
-  {
-    kind: 'writer',
+export const CLUES = {
+  log: {
+    weight: 'decides',
+    text: 'its log names the object',
+    // The log of who may change everything names what others do. The evidence has the lines.
+    finds: ({ context, held }, { actor, rights: { change } }) =>
+      actor && change !== 'everything' && logLinesNaming(context, held, actor).length > 0,
+  },
+  writer: {
     weight: 'decides',
     text: 'it has the name of the writer of this finalizer (managedFields)',
-    finds: isWriter,
+    finds: (question, candidate) =>
+      isCalled(question, candidate, (name) => isSameName(name, question.program)) &&
+      `field manager "${question.program}"`,
   },
-  {
-    kind: 'catalogue',
+  catalogue: {
     weight: 'decides',
     text: 'the finalizer is well known, and this is its workload',
     finds: isKnown,
   },
-  {
-    kind: 'marks',
+  marks: {
     weight: 'marks',
     text: 'RBAC rules that name the type and its status or finalizers let it change both, as its controller does',
     finds: isMarked,
   },
-  {
-    kind: 'installation',
+  installation: {
     weight: 'supports',
     text: 'it has the Helm release or the app.kubernetes.io labels of the CRD',
     finds: isInstalledWithType,
   },
-  {
-    kind: 'namesake',
+  namesake: {
     weight: 'supports',
     text: 'one of its names fits the writer or the product',
     finds: isNamesake,
   },
-  { kind: 'part', weight: 'supports', text: 'it has lost its rights', finds: hasLostRight },
-  {
-    kind: 'permission',
+  part: {
+    weight: 'supports',
+    text: 'it has lost its rights',
+    finds: ({ domain, held }, { lost }) =>
+      !isSetByHand(held) && domain.types.includes(held.type) && lost?.isOnType && lost.text,
+  },
+  permission: {
     weight: 'able',
     text: 'an RBAC rule that names the type lets it change the objects',
     finds: isPermitted,
   },
-  {
-    kind: 'told',
+  told: {
     weight: 'able',
     text: 'its settings name this namespace, and no role that is left gives it a right here',
-    finds: isTold,
+    // A Role of this namespace, which was deleted with it, may have given its right to who is told to work here.
+    finds: ({ context: { now } }, { actor, rights }) =>
+      actor?.watches?.includes(now.namespace.name) &&
+      rights.change === undefined &&
+      !rights.worksElsewhere &&
+      !isGeneralTool(actor),
   },
-] as const satisfies readonly ClueRow[];
+} as const satisfies Record<string, ClueRow>;
 
-type ClueKind = (typeof CLUES)[number]['kind'];
+type ClueKind = keyof typeof CLUES;
 
-export function questionAbout(context: Context, held: Held): OwnerQuestion {
+export function questionAbout(context: Context, held: Held) {
   const names = (held.objects.length > 0 ? held.objects : [held.subject]).map(({ name }) => name);
   const subresource = held.isInSpec === true ? 'finalize' : undefined;
   const rights = (account: Account): Rights =>
     rightsOf(context, account, held.type, names, subresource);
   const actors = actorsOf(context);
   const domain = finalizerDomain(context, held);
+  const known = knownFinalizer(held);
   const lost = lostRight(context, held, domain);
   const workloads = actors.map((actor) => {
+    const { account } = actor;
     // A static pod acts by credentials of its own, which RBAC does not show.
-    const own = isStatic(actor) ? { ...rights(NOBODY), impersonates: true } : rights(actor.account);
-    return {
-      ...{ actor, account: actor.account, clues: [] },
-      ...{ rights: own, lost: lost(actor, own) },
-    };
+    const own = isStatic(actor) ? { ...rights(NOBODY), impersonates: true } : rights(account);
+    return { actor, account, clues: [], rights: own, lost: lost(actor, own) };
   });
-  const used = new Set(actors.map(({ account }) => accountText(account)));
-  // An account with the name and the right of a controller that handles all objects is left of an earlier installation of it.
-  const isLeft = ({ name }: Account, { change }: Rights): boolean =>
-    name !== 'default' &&
-    workloads.some(
-      ({ actor, account, rights: own }) =>
-        account.name === name && own.change === change && !mayLeaveOut(actor),
-    );
   const idle = ableAccounts(context, held.type).accounts.flatMap((account) => {
     const own = rights(account);
-    const isOut = used.has(accountText(account)) || isLeft(account, own);
+    // One with the name and the right of a controller that handles all objects is left of an earlier installation of it.
+    const isOut = workloads.some(
+      ({ actor, account: { namespace, name }, rights: { change } }) =>
+        name === account.name &&
+        (namespace === account.namespace ||
+          (name !== 'default' && change === own.change && !mayLeaveOut(actor))),
+    );
     return isOut ? [] : [{ actor: undefined, account, clues: [], rights: own }];
   });
   return {
     ...{ context, held, domain, actors },
-    known: knownFinalizer(held),
+    /** What is known of the finalizer, if that names the workload of its owner. */
+    product: known?.workload[0] && known,
+    /** The field manager of the finalizer. */
     writer: writerOf(held)?.manager ?? '',
+    /** The same, if it is the name of one program. */
     program: specificFieldManager(held),
-    candidates: [...workloads, ...idle],
+    candidates: [...workloads, ...idle] as readonly Suspect[],
   };
 }
 
@@ -195,15 +194,15 @@ export function questionAbout(context: Context, held: Held): OwnerQuestion {
 export function suspectsFor(question: OwnerQuestion): Suspect[] {
   const found = question.candidates.flatMap((candidate): Suspect[] => {
     const isOther = isOfAnother(question, candidate);
-    const clues = CLUES.flatMap(({ finds, ...clue }): Clue[] => {
-      if (isOther && ['writer', 'namesake'].includes(clue.kind)) return [];
+    const clues = Object.entries<ClueRow>(CLUES).flatMap(([kind, { finds, text, weight }]) => {
+      if (isOther && ['writer', 'namesake'].includes(kind)) return [];
       const detail = finds(question, candidate);
-      if (detail === undefined) return [];
-      return [{ ...clue, text: detail === '' ? clue.text : `${clue.text}: ${detail}` }];
+      return detail ? [{ kind, weight, text: detail === true ? text : `${text}: ${detail}` }] : [];
     });
     return clues.length === 0 ? [] : [contradicted(question, { ...candidate, clues })];
   });
-  return [...found, ...absentProgram(question, found)].toSorted(compareSuspects);
+  const all = [...found, ...absentProgram(question, found)];
+  return all.toSorted((a, b) => orderOf(b) - orderOf(a));
 }
 
 /** Reports whether it works for another product: many programs have a name alike, as `postgres-operator`. */
@@ -235,9 +234,9 @@ function mayAct({ context, held: { type } }: OwnerQuestion, suspect: Suspect, { 
   const { lost, rights } = suspect;
   if (mayChange(suspect) || lost !== undefined || !isRbacRead(context)) return true;
   if (departedGrant(context, account, type) !== undefined || hasClue(suspect, 'told')) return true;
-  return isDecided(suspect)
-    ? rights.reachesGroup || hasNoRight(context, account, type)
-    : hasClue(suspect, 'namesake') && (rights.reachesGroup || hasNoRight(context, account));
+  const of = isDecided(suspect) ? type : undefined;
+  const isNamed = of !== undefined || hasClue(suspect, 'namesake');
+  return isNamed && (rights.reachesGroup || hasNoRight(context, account, of));
 }
 
 function mayChange({ rights }: Pick<Suspect, 'rights'>): boolean {
@@ -247,22 +246,22 @@ function mayChange({ rights }: Pick<Suspect, 'rights'>): boolean {
 /** Returns the program that wrote the finalizer, if nothing in the cluster is named after it. */
 function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Suspect[] {
   const { context, held, actors, program } = question;
-  if (program === '') return [];
   const isHere =
+    program === '' ||
     isControllerOfType(held, program) ||
     actors.some((actor) => hasProgramName(actor, program)) ||
     found.some((one) => hasClue(one, 'writer', 'namesake', 'catalogue'));
   if (isHere) return [];
-  const { finds, ...writer } = CLUES.find(({ kind }) => kind === 'writer') as ClueRow;
-  const clue = { ...writer, text: `${writer.text}: field manager "${program}"` };
+  const { text, weight } = CLUES.writer;
+  const clue = { kind: 'writer', weight, text: `${text}: field manager "${program}"` };
   const rights = rightsOf(context, NOBODY, held.type, []);
   return [{ actor: undefined, account: undefined, program, rights, clues: [clue] }];
 }
 
 /** Orders suspects by the first clue, in the order of the table, that one has and the other has not. */
-function compareSuspects(a: Suspect, b: Suspect): number {
-  const row = CLUES.find(({ kind }) => hasClue(a, kind) !== hasClue(b, kind));
-  return row === undefined ? 0 : hasClue(a, row.kind) ? -1 : 1;
+function orderOf({ clues }: Suspect): number {
+  const found = clues.map(({ kind }) => kind);
+  return Object.keys(CLUES).reduce((rank, kind) => 2 * rank + Number(found.includes(kind)), 0);
 }
 
 export function hasClue({ clues }: Suspect, ...kinds: ClueKind[]): boolean {
@@ -309,23 +308,14 @@ export function evidenceFor(suspect: Suspect): string[] {
   ];
 }
 
-const MAX_EXCLUDED = 5;
-
 export function exclusionEvidence(excluded: readonly Suspect[]): string[] {
-  const told = excluded.slice(0, MAX_EXCLUDED);
-  return told.map(
-    (one) => `ruled out ${suspectText(one)}: ${one.against}, although ${one.clues[0]?.text}`,
-  );
+  return excluded
+    .slice(0, 5)
+    .map((one) => `ruled out ${suspectText(one)}: ${one.against}, although ${one.clues[0]?.text}`);
 }
 
 export function unreadEvidence(labels: readonly string[]): string[] {
   return labels.length === 0 ? [] : [`${listNames(labels, 3)} could not be read`];
-}
-
-/** The log of who may change everything names what others do. The evidence has the lines. */
-function namedInLog({ context, held }: OwnerQuestion, { actor, rights }: Suspect) {
-  if (actor === undefined || rights.change === 'everything') return undefined;
-  return logLinesNaming(context, held, actor).length > 0 ? '' : undefined;
 }
 
 /** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */
@@ -333,43 +323,31 @@ const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 const CONTROLLER = /(?:controller|manager|operator)\b/;
 
 /**
- * Reports whether the workload has such a name, or, with a right to the type, such a program, if nobody beside it is called
- * so: a dashboard may run the image of the operator, and External Secrets' cert-controller runs that of `external-secrets`.
+ * Reports whether it has such a name, or, with a right to the type, runs such a program, if nobody beside it is called so:
+ * a dashboard may run the image of the operator, and External Secrets' cert-controller runs that of `external-secrets`.
  */
-function isNamed({ candidates }: OwnerQuestion, one: Suspect, isIt: (name: string) => boolean) {
+function isCalled({ candidates }: OwnerQuestion, one: Suspect, isIt: (name: string) => boolean) {
+  const { actor, account } = one;
+  if (actor === undefined) return isIt(account?.name ?? '');
   const mayBe = (other: Suspect): boolean =>
     other.actor?.isGone === true || mayChange(other) || other.lost !== undefined;
-  const isCalled = ({ actor }: Suspect, names = [actor?.name ?? '']): boolean =>
-    actor !== undefined &&
-    withoutRelease(actor, names).some((name) => identifiesProgram(name) && isIt(name));
+  const has = (by: Actor, names = [by.name]): boolean =>
+    withoutRelease(by, names).some((name) => identifiesProgram(name) && isIt(name));
   const isBeside = (other: Suspect): boolean =>
-    other.actor?.namespace === one.actor?.namespace && mayBe(other) && isCalled(other);
-  const { name = '', programs = [] } = one.actor ?? {};
-  const isPart = !mayBe(one) || WEBHOOK.test(name) || candidates.some(isBeside);
-  return isCalled(one, isPart ? [name] : programs);
-}
-
-function isWriter(question: OwnerQuestion, candidate: Suspect) {
-  const { program } = question;
-  const { actor, account } = candidate;
-  const isIt = (name = ''): boolean => isSameName(name, program);
-  return (actor ? isNamed(question, candidate, isIt) : isIt(account?.name))
-    ? `field manager "${program}"`
-    : undefined;
+    other.actor?.namespace === actor.namespace && mayBe(other) && has(other.actor);
+  const isPart = !mayBe(one) || WEBHOOK.test(actor.name) || candidates.some(isBeside);
+  return has(actor, isPart ? [actor.name] : actor.programs);
 }
 
 function isKnown(question: OwnerQuestion, candidate: Suspect) {
-  const { known, candidates } = question;
-  if (known === undefined || known.anyController) return undefined;
+  const { product, candidates } = question;
+  if (product === undefined || product.anyController) return false;
   const isProduct = (one: Suspect): boolean =>
-    one.actor !== undefined &&
-    (isDefaultWorkload(known, one.actor) ||
-      isNamed(question, one, (name) => isExactWorkloadName(known, name)));
-  const isIt =
-    candidate.actor === undefined
-      ? isExactWorkloadName(known, candidate.account?.name ?? '') && !candidates.some(isProduct)
-      : isProduct(candidate);
-  return isIt ? known.owner : undefined;
+    isDefaultWorkload(product, one.actor) ||
+    isCalled(question, one, (name) => isExactWorkloadName(product, name));
+  // Beside its workload, an account is left of an earlier installation.
+  const isLeft = !candidate.actor && candidates.some((one) => one.actor && isProduct(one));
+  return isProduct(candidate) && !isLeft && product.owner;
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
@@ -378,14 +356,12 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const { context, domain, held } = question;
   const isOfTypes = domain.types.length > 0 && domain.relation !== 'foreign';
   const isMeant = isOfTypes && rights.change !== undefined && account !== undefined;
-  if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return undefined;
-  if (isPartner(question, suspect)) return undefined;
+  if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return false;
   const all = domain.types.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
-  return all.every((one) => one.isMarked)
-    ? [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ')
-    : undefined;
+  const isIt = all.every((one) => one.isMarked) && !isPartner(question, suspect);
+  return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }
 
 /** Reports whether it is the controller of another company's type, by its name: Kueue starts RayJobs, and an operator of Environments may be cluster-admin. */
@@ -422,19 +398,9 @@ function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean 
 }
 
 /** Reports whether the catalogue knows it as the controller of another finalizer: Crossplane may change its providers' managed resources. */
-export function isKnownForAnother({ known }: OwnerQuestion, { actor }: Suspect): boolean {
-  return (
-    actor !== undefined &&
-    known !== undefined &&
-    known.workload.length > 0 &&
-    !isWorkloadOf(known, actor.name) &&
-    isNameOfProduct(actor.name)
-  );
-}
-
-function hasLostRight({ domain, held }: OwnerQuestion, { lost }: Suspect) {
-  const isMeant = !isSetByHand(held) && domain.types.includes(held.type);
-  return isMeant && lost?.isOnType ? lost.text : undefined;
+export function isKnownForAnother({ product }: OwnerQuestion, { actor }: Suspect): boolean {
+  const isProducts = product && actor && isNameOfProduct(actor.name);
+  return isProducts ? !isWorkloadOf(product, actor.name) : false;
 }
 
 /**
@@ -477,7 +443,7 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
     const { actor, rights } = candidate;
     if (actor === undefined || rights.change !== undefined) return [];
     const isMeant =
-      [isWriter, isKnown, isNamesake].some((finds) => finds(question, candidate) !== undefined) ||
+      isNamesake(question, candidate) ||
       (runsAs(context, actor, question.writer) && !rights.worksElsewhere) ||
       roles.some((name) => isRoleOf(name, actor));
     return isMeant ? [{ namespace: actor.namespace, sources: ['roles', 'roleBindings'] }] : [];
@@ -507,15 +473,15 @@ function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
 
 /** What installs a program writes this on all of its parts. Argo CD writes `instance` on all that an Application deploys. */
 function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }: Suspect) {
-  if (domain.relation !== 'own' || actor === undefined) return undefined;
   const type = typeName(held.type);
   const crd = itemsIn(context.now.cluster.definitions).find(({ name }) => name === type);
-  const [own, its] = [actor.annotations, crd?.annotations ?? {}].map((by) =>
-    ['name', 'namespace'].map((key) => by[`meta.helm.sh/release-${key}`] ?? '').join('/'),
+  if (domain.relation !== 'own' || !actor || !crd) return false;
+  const isOfRelease = ['meta.helm.sh/release-name', 'meta.helm.sh/release-namespace'].every(
+    (key) => actor.annotations[key] && actor.annotations[key] === crd.annotations[key],
   );
-  const name = actor.labels['app.kubernetes.io/name'];
-  const names = ['name', 'part-of'].map((key) => crd?.labels[`app.kubernetes.io/${key}`]);
-  return (own !== '/' && own === its) || (name && names.includes(name)) ? '' : undefined;
+  const name = actor.labels['app.kubernetes.io/name'] ?? '';
+  const names = ['name', 'part-of'].map((key) => crd.labels[`app.kubernetes.io/${key}`]);
+  return isOfRelease || names.includes(name);
 }
 
 /**
@@ -524,9 +490,9 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
  * only one that has or had a right to the type, or is named after it: itself, or by its namespace, if it has no name of its own.
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
-  const { candidates, context, domain, held, known, writer } = question;
+  const { candidates, context, domain, held, product, writer } = question;
   const { actor, lost, rights } = candidate;
-  if (actor === undefined || WEBHOOK.test(actor.name)) return undefined;
+  if (actor === undefined || WEBHOOK.test(actor.name)) return false;
   const isTied = (): boolean =>
     rights.change === 'named' ||
     lost !== undefined ||
@@ -554,45 +520,54 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     runsAs(context, actor, writer) &&
     (FRAMEWORKS.test(writer)
       ? isTied() || isLeft()
-      : isTied() && !rights.worksElsewhere && writesStatus(held, writer));
+      : isTied() &&
+        !rights.worksElsewhere &&
+        statusWriters(held).some((by) => by.manager === writer));
   const by = alikeIn(question).find((one) => one.actor === actor);
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
-  if (known && isWorkloadOf(known, actor.name)) return known.owner;
+  if (product && isWorkloadOf(product, actor.name)) return product.owner;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
-  const product = productOf(actor.name);
-  const isIt = product !== actor.name && domain.types.some((type) => isOfType(type, [product]));
-  const isAlone = (): boolean => candidates.every((one) => isMarked(question, one) === undefined);
-  return isLost && isIt && !known?.workload[0] && isAlone() ? actor.name : undefined;
+  const own = productOf(actor.name);
+  const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));
+  const isAlone = (): boolean => candidates.every((one) => !isMarked(question, one));
+  return isLost && isIt && !product && isAlone() && actor.name;
 }
 
 /** Reports whether two domains share more than their end: `ory.hydra.sh` and `hydra.ory.sh`. */
 function hasCommonLabel(one: string, other: string): boolean {
-  const [labels, others] = [one, other].map((domain) => domain.split('.').slice(0, -1));
-  return labels?.some((label) => others?.includes(label)) === true;
+  const others = other.split('.').slice(0, -1);
+  return one
+    .split('.')
+    .slice(0, -1)
+    .some((label) => others.includes(label));
 }
 
-function writesStatus({ objects }: Held, writer: string): boolean {
-  return objects.flatMap((one) => one.statusWriters).some(({ manager }) => manager === writer);
+/** Returns the field managers of the status that are controllers. Of another product's finalizer they tell nothing. */
+export function statusManagers({ domain: { relation }, held }: OwnerQuestion): string[] {
+  const isMeant = relation === 'own' || relation === 'none';
+  const names = (isMeant ? statusWriters(held) : []).map(({ manager }) => manager);
+  return [...new Set(names)].filter((name) => identifiesController(held, name));
 }
 
 /** A program writes under one name: the status tells where the writer of the finalizer is not known (`unknown`: no user agent, as of kube-rs). */
-const alikeIn = remember(({ actors, domain, held, writer }: OwnerQuestion) => {
+const alikeIn = remember((question: OwnerQuestion) => {
+  const { actors, held, writer } = question;
   const isHidden = writer === '' || writer === 'unknown' || writer.includes('/');
-  const isOwn = domain.relation === 'own' || domain.relation === 'none';
-  return (isHidden && isOwn ? statusManagers(held) : [writer])
-    .filter((name) => identifiesController(held, name))
-    .flatMap((name) => workloadsOfProgram(actors, name).map((actor) => ({ actor, name })));
+  const own = identifiesController(held, writer) ? [writer] : [];
+  return (isHidden ? statusManagers(question) : own).flatMap((name) =>
+    workloadsOfProgram(actors, name).map((actor) => ({ actor, name })),
+  );
 });
 
 /** Reports whether a right to change the type ties a program to the finalizer: many may change built-in types, and of another group's finalizer only programs with a right on that group know. */
 export function isTiedByRight(question: OwnerQuestion, { account, rights }: Suspect): boolean {
   const { context, domain, held } = question;
-  const { group, namespaced } = held.type;
   const others = domain.types.filter((one) => one !== held.type);
-  if (others.length === 0) return !(namespaced && isBuiltIn(group));
+  const isShared = isBuiltIn(held.type.group);
+  if (others.length === 0) return !(held.type.namespaced && isShared);
   // Not every program of a company has types of its own.
-  const mayBeOfCompany = domain.relation === 'foreign' && !isBuiltIn(group) && !rights.isMarked;
+  const mayBeOfCompany = domain.relation === 'foreign' && !isShared && !rights.isMarked;
   const own = others.map((type) => rightsOf(context, account ?? NOBODY, type, []));
   return mayBeOfCompany || rights.isLocal || own.some(({ change, watch }) => change ?? watch);
 }
@@ -601,25 +576,10 @@ export function isTiedByRight(question: OwnerQuestion, { account, rights }: Susp
 function isPermitted(question: OwnerQuestion, suspect: Suspect) {
   const { context, held } = question;
   const { actor, rights } = suspect;
-  if (actor === undefined) return undefined;
+  if (actor === undefined || !isTiedByRight(question, suspect)) return false;
   const isMeant = actor.isGone || !isGeneralTool(actor);
-  const by = isMeant ? departedGrant(context, actor.account, held.type, true) : undefined;
-  const isIt =
-    (by !== undefined || rights.change === 'named') &&
-    isTiedByRight(question, suspect) &&
-    !isPartner(question, suspect);
-  if (!isIt) return undefined;
-  return by
-    ? `RoleBinding ${by}, deleted with this namespace`
-    : rights.because.slice(0, 3).join('; ');
-}
-
-/** A Role of this namespace, which was deleted with it, may have given its right to who is told to work here. */
-function isTold({ context: { now } }: OwnerQuestion, { actor, rights }: Suspect) {
-  const isIt =
-    actor?.watches?.includes(now.namespace.name) === true &&
-    rights.change === undefined &&
-    !rights.worksElsewhere &&
-    !isGeneralTool(actor);
-  return isIt ? '' : undefined;
+  const by = isMeant && departedGrant(context, actor.account, held.type, true);
+  const isIt = (by || rights.change === 'named') && !isPartner(question, suspect);
+  const how = by ? [`RoleBinding ${by}, deleted with this namespace`] : rights.because.slice(0, 3);
+  return isIt && how.join('; ');
 }

@@ -1,8 +1,7 @@
 import { KUBERNETES_FINALIZER, NAMESPACE_TYPE } from '../../model/facts/metadata.ts';
-import { valueIn } from '../../model/read.ts';
-import type { ObjectFacts, ObjectGroup, TypeContent } from '../../model/snapshot.ts';
+import { groupsOf } from '../content.ts';
 import { type Context, isForeseen, isInside } from '../context.ts';
-import { finalizerSet, shrinkingTypes } from '../movement.ts';
+import { keyOfSet, shrinkingSets } from '../movement.ts';
 import { foldSubjects, namespaceSubject, type RuleResult, subjectOf } from '../results.ts';
 import { isClaimInUse } from '../rules/pods.ts';
 import { namespacesAwaited, objectsAwaited } from '../waits.ts';
@@ -32,50 +31,33 @@ function heldNamespace({ now: { namespace } }: Context): Held[] {
 /** Returns every finalizer that holds terminating objects, unless these are being deleted one by one. */
 export function heldObjects(context: Context): Held[] {
   const { before, now } = context;
-  const shrinking = before === undefined ? [] : shrinkingTypes(before, now);
-  return now.content.flatMap((content) =>
-    (valueIn(content.read)?.terminating ?? [])
-      .filter(({ finalizers }) =>
-        shrinking.every(
-          (one) =>
-            one.type !== content.type || finalizerSet(one.finalizers) !== finalizerSet(finalizers),
-        ),
-      )
-      .flatMap((group) =>
-        [...new Set(group.finalizers)].flatMap((name) => heldIn(context, content, group, name)),
-      ),
-  );
-}
-
-function heldIn(
-  context: Context,
-  { type }: TypeContent,
-  { count, examples, since }: ObjectGroup,
-  finalizer: string,
-): Held[] {
-  // Claims that a pod still uses have a finding of their own.
-  const objects = examples.filter((object) => !isClaimInUse(context, object, finalizer));
-  const [first] = objects;
-  if (first === undefined) return [];
-  const left = count - (examples.length - objects.length);
-  const { writers } = first;
-  return [{ finalizer, subject: subjectOf(first), type, objects, count: left, since, writers }];
+  const shrinking = before === undefined ? [] : shrinkingSets(before, now).map(keyOfSet);
+  return groupsOf(now).flatMap((group): Held[] => {
+    if (shrinking.includes(keyOfSet(group))) return [];
+    const { count, examples, finalizers, since, type } = group;
+    return [...new Set(finalizers)].flatMap((finalizer) => {
+      // Claims that a pod still uses have a finding of their own.
+      const objects = examples.filter((object) => !isClaimInUse(context, object, finalizer));
+      const left = count - (examples.length - objects.length);
+      const common = { finalizer, type, objects, count: left, since };
+      const [first] = objects;
+      return first ? [{ ...common, subject: subjectOf(first), writers: first.writers }] : [];
+    });
+  });
 }
 
 /** Returns partners and children of held objects outside of the namespace, and Nodes of its pods, that are held in turn. */
 function heldOutside(context: Context, inside: readonly Held[]): Held[] {
-  const found = new Map<string, ObjectFacts>();
-  const visit = (held: Held): void => {
+  const seen = new Set<string>();
+  const all = [...inside];
+  // A loop also visits what is added meanwhile.
+  for (const held of all) {
     for (const object of objectsAwaited(context, held)) {
-      if (found.has(object.uid)) continue;
-      found.set(object.uid, object);
-      for (const next of finalizersOfObject(context, object)) visit(next);
+      if (!seen.has(object.uid)) all.push(...finalizersOfObject(context, object));
+      seen.add(object.uid);
     }
-  };
-  for (const held of inside) visit(held);
-  return [...found.values()]
-    .filter(({ namespace }) => !isInside(context, namespace))
-    .flatMap((object) => finalizersOfObject(context, object));
+  }
+  return all.slice(inside.length).filter(({ subject }) => !isInside(context, subject.namespace));
 }
 
 /** Finds what finalizers hold, and their owners. */

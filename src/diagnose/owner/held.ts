@@ -27,15 +27,9 @@ export interface Held {
 export function finalizersOfObject(context: Context, object: ObjectFacts): Held[] {
   const type = servedType(context, object);
   if (type === undefined) return [];
-  return [...new Set(object.finalizers)].map((finalizer) => ({
-    finalizer,
-    subject: subjectOf(object),
-    type,
-    objects: [object],
-    count: 1,
-    since: object.deletionTimestamp ?? '',
-    writers: object.writers,
-  }));
+  const { deletionTimestamp: since = '', finalizers, writers } = object;
+  const common = { subject: subjectOf(object), type, objects: [object], count: 1, since, writers };
+  return [...new Set(finalizers)].map((finalizer) => ({ finalizer, ...common }));
 }
 
 export function writerOf({ writers, finalizer }: Held): FinalizerWriter | undefined {
@@ -68,20 +62,13 @@ export function specificFieldManager(held: Held): string {
 
 /** Reports whether it is another program of the product: one may set what another removes (snapshot-controller, csi-snapshotter). */
 function isSetForAnother(held: Held, manager: string): boolean {
-  const known = knownFinalizer(held);
-  return (
-    known !== undefined &&
-    known.workload.length > 0 &&
-    known.workload.every(({ name }) => name !== manager) &&
-    productsOf(manager).some(({ match }) => domainOf(match) === domainOf(known.match))
-  );
+  const { match = '', workload = [] } = knownFinalizer(held) ?? {};
+  const isOfProduct = productsOf(manager).some((one) => domainOf(one.match) === domainOf(match));
+  return isOfProduct && workload.length > 0 && !isKnownWorkload(held, manager);
 }
 
-/** Returns the field managers of the status. */
-export function statusManagers(held: Held): string[] {
-  const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  const managers = new Set(writers.map(({ manager }) => manager));
-  return [...managers].filter((manager) => identifiesController(held, manager));
+export function statusWriters({ objects }: Held) {
+  return objects.flatMap((object) => object.statusWriters);
 }
 
 /** Returns the writes to these objects since the deletion began; none in a forecast. */
@@ -134,16 +121,14 @@ export function isControllerOfType({ type: { kind } }: Held, manager: string): b
 
 /** Reports whether a cloud provider often runs the owner where the cluster does not show it. */
 export function isOftenProviderManaged(held: Held): boolean {
-  const known = knownFinalizer(held);
-  if (known === undefined)
-    return ['services', 'ingresses.networking.k8s.io'].includes(typeName(held.type));
-  return (
-    isProviderManaged(known) || known.workload.some(({ namespace }) => namespace === 'kube-system')
-  );
+  const { workload } = knownFinalizer(held) ?? {};
+  return workload === undefined
+    ? ['services', 'ingresses.networking.k8s.io'].includes(typeName(held.type))
+    : isProviderManaged(held) || workload.some(({ namespace }) => namespace === 'kube-system');
 }
 
-export function isProviderManaged({ owner }: CatalogueEntry): boolean {
-  return /\(managed\b/.test(owner);
+export function isProviderManaged(held: Held): boolean {
+  return /\(managed\b/.test(knownFinalizer(held)?.owner ?? '');
 }
 
 /**

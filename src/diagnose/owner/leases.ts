@@ -3,7 +3,7 @@ import { itemsIn } from '../../model/read.ts';
 import type { LeaseFacts } from '../../model/snapshot.ts';
 import { type Actor, actorsOf } from '../actors.ts';
 import type { Context } from '../context.ts';
-import { type FinalizerDomain, finalizerDomain, type Held } from './held.ts';
+import { type FinalizerDomain, finalizerDomain, type Held, statusWriters } from './held.ts';
 import { containsName, hasProgramName, programNames, workloadsOfPod } from './names.ts';
 
 /** Decides everything about Leases of leader election: whose they are, who holds them, whether they are renewed. */
@@ -32,12 +32,13 @@ export function leasesOfProgram({ now }: Context, program: string): LeaseFacts[]
   );
 }
 
-/** Returns the workload whose pod holds the Lease; client-go makes the holder `<pod>_<uuid>`. */
+/** Returns the workload whose pod holds the Lease. */
 export function holderOf(context: Context, { namespace, holder }: LeaseFacts): Actor | undefined {
   const near = actorsOf(context).filter((actor) => actor.namespace === namespace);
   return workloadsOfPod(near, podOf(holder))[0];
 }
 
+/** client-go makes the holder `<pod>_<uuid>`. */
 function podOf(holder = ''): string {
   return holder.replace(/_[^_]*$/, '');
 }
@@ -79,10 +80,9 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   );
   // One from before all pods of today is left of an earlier version, which used another Lease or needed one.
   const began = Math.min(...actor.pods.map((pod) => Date.parse(pod.creationTimestamp ?? '')));
+  const isOfToday = ({ renewTime = '' }: LeaseFacts): boolean => began < Date.parse(renewTime);
   const own = beside.filter(
-    (lease) =>
-      isHolder(actor, lease) ||
-      (holderOf(context, lease) === actor && began < Date.parse(lease.renewTime ?? '')),
+    (one) => isHolder(actor, one) || (isOfToday(one) && holderOf(context, one) === actor),
   );
   // The other pods of one that leads handle no objects.
   if (own.some((lease) => isRenewed(context, lease))) return undefined;
@@ -99,8 +99,7 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   const lost =
     own[0] ?? meant.find((lease) => beside.includes(lease) && lease.holder && !isAnothers(lease));
   const end = Date.parse(lost?.renewTime ?? '') + 1_000 * (lost?.durationSeconds ?? 15);
-  const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
-  const its = writers.filter(({ manager }) => hasProgramName(actor, manager));
+  const its = statusWriters(held).filter(({ manager }) => hasProgramName(actor, manager));
   // One that has written since leads by another Lease.
   return its.some(({ time = '' }) => Date.parse(time) > end) ? undefined : lost;
 }

@@ -79,15 +79,15 @@ export function containsName(longer: string, name: string): boolean {
   return letters !== '' && lettersOf(longer).includes(letters);
 }
 
+/** Returns what is left of a longer name behind this one; nothing, if it does not begin with it. */
+function restOf(longer: string, name = ''): string[] {
+  return longer.startsWith(`${name}-`) ? [longer.slice(name.length + 1)] : [];
+}
+
 /** Returns the names, and what is left of them behind the name of the Helm release, which charts put in front of their own. */
 export function withoutRelease({ annotations, labels }: Actor, names: readonly string[]): string[] {
   const releases = [annotations['meta.helm.sh/release-name'], labels['app.kubernetes.io/instance']];
-  const bare = releases.flatMap((release) =>
-    names.flatMap((name) =>
-      name.startsWith(`${release}-`) ? name.slice(`${release}-`.length) : [],
-    ),
-  );
-  return [...names, ...bare];
+  return [...names, ...releases.flatMap((one) => names.flatMap((name) => restOf(name, one)))];
 }
 
 /** Returns every name that identifies the program of a workload. */
@@ -131,8 +131,7 @@ export function matchesReporter(actor: Actor, name: string, instance: string): b
 
 /** Returns the workloads of a pod. Reporters give its hostname, or `<component>-<hostname>` (client-go); of a pod that is gone the name tells. */
 export function workloadsOfPod(actors: readonly Actor[], instance: string, component = '') {
-  const isReported = instance.startsWith(`${component}-`);
-  const hosts = [instance, ...(isReported ? [instance.slice(component.length + 1)] : [])];
+  const hosts = [instance, ...restOf(instance, component)];
   const seen = actors.filter(({ pods }) => pods.some(({ name }) => hosts.includes(name)));
   return seen.length > 0
     ? seen
@@ -141,14 +140,13 @@ export function workloadsOfPod(actors: readonly Actor[], instance: string, compo
 
 /** Recognizes `widget-operator-7c9f8d6b5-x2x4z`: the workload's name and generated parts. */
 function isPodNameOf({ name }: Actor, podName: string): boolean {
-  const rest = podName.startsWith(`${name}-`) ? podName.slice(name.length + 1) : '';
-  return /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest);
+  return restOf(podName, name).some((rest) => /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest));
 }
 
 /** Reports whether a workload has the name and the namespace of the well-known product. */
-export function isDefaultWorkload({ workload }: CatalogueEntry, actor: Actor): boolean {
+export function isDefaultWorkload({ workload }: CatalogueEntry, actor: Actor | undefined): boolean {
   return workload.some(
-    ({ namespace, name }) => `${namespace}/${name}` === `${actor.namespace}/${actor.name}`,
+    (known) => known.name === actor?.name && known.namespace === actor.namespace,
   );
 }
 

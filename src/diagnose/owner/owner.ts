@@ -8,7 +8,7 @@ import { judgeAdmission } from '../admission/judge.ts';
 import { withRole } from '../commands.ts';
 import { detailOf } from '../content.ts';
 import { type Context, isForeseen, willBeDeleted } from '../context.ts';
-import { idsOfHeld, type RuleResult, resultId } from '../results.ts';
+import { nameOf, type RuleResult, resultId } from '../results.ts';
 import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
 import { idsOfObject } from '../rules/pods.ts';
 import { idsAwaited, objectsAwaited, unreadPartner } from '../waits.ts';
@@ -21,6 +21,7 @@ import {
   isOfControllerManager,
   isProviderManaged,
   knownFinalizer,
+  statusWriters,
 } from './held.ts';
 import { identifiesProgram } from './names.ts';
 import { attemptRemedies, removalAsFirstStep, removalRemedies } from './remedies.ts';
@@ -82,7 +83,10 @@ export function ownerResults(
         : stateResults(ownership, {
             ...{ ...judgement, context, held, removal, candidate: owner, actor: owner.actor },
           });
-  if (first === undefined) return { ...EXPECTED, ...heldByPartner(context, held, behind) };
+  if (first === undefined) {
+    const waitsFor = heldByPartner(context, held, behind);
+    return { ...EXPECTED, waitsFor, isExpected: waitsFor.length === 0 };
+  }
   const { code } = first;
   // One that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
   const mayWait = code === 'owner-running' || (code === 'owner-unknown' && owner === undefined);
@@ -91,14 +95,10 @@ export function ownerResults(
     : [];
   const isTold = code !== 'owner-running' || awaited.length === 0;
   const cut = unreadPartner(context, held);
-  const { kind, name } = held.subject;
+  const unread = cut ? [`${nameOf(held.subject)} ${cut}, which was not read in time`] : [];
   const result = {
-    ...first,
+    ...{ ...first, isCut: cut !== undefined, evidence: [...first.evidence, ...unread] },
     waitsFor: [...(first.waitsFor ?? []), ...awaited],
-    ...(cut !== undefined && {
-      isCut: true,
-      evidence: [...first.evidence, `${kind} ${name} ${cut}, which was not read in time`],
-    }),
   };
   // A refusal of an owner that fails is linked below it; any other program meets the refusal when it acts.
   const beside = [
@@ -121,34 +121,27 @@ function refusedPods(context: Context, actor: Actor | undefined): RuleResult[] {
   const pod = { namespace: actor.namespace, labels: actor.podLabels };
   const request = realRequest(context, 'CREATE', POD_TYPE, pod);
   return judgeAdmission(context, { request }).results.map((result) => {
+    if (result.servedBy !== actorText(actor)) return result;
     const ends = result.remedies.filter(({ role }) => role === 'or').slice(0, 1);
-    const isOwn = result.servedBy === actorText(actor);
-    return isOwn ? { ...result, servedBy: undefined, remedies: removalAsFirstStep(ends) } : result;
+    return { ...result, servedBy: undefined, remedies: removalAsFirstStep(ends) };
   });
 }
 
-/** Finds terminating objects that the finalizer of another owner holds: a running owner may wait for these. */
-function heldByPartner(context: Context, held: Held, behind: readonly string[]) {
+/** Returns the findings about terminating objects that the finalizer of another owner holds: a running owner may wait for these. */
+function heldByPartner(context: Context, held: Held, behind: readonly string[]): string[] {
   const waiting = [...behind, ...held.objects.map(({ uid }) => uid)];
-  const partners = objectsAwaited(context, held, ['named', 'owned']).filter(
-    ({ uid }) => !waiting.includes(uid),
-  );
-  const waitsFor = partners.flatMap((object) =>
-    finalizersOfObject(context, object)
-      .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
-      .flatMap(({ finalizer }) => idsOfHeld({ ...object, finalizers: [finalizer] })),
-  );
-  return waitsFor.length === 0 ? {} : { waitsFor, isExpected: false };
+  return objectsAwaited(context, held, ['named', 'owned'])
+    .filter(({ uid }) => !waiting.includes(uid))
+    .flatMap((object) => finalizersOfObject(context, object))
+    .filter((other) => !ownerResults(context, other, [], waiting).isExpected)
+    .map(({ subject, finalizer }) => resultId({ code: 'object-finalizer', subject, finalizer }));
 }
 
 /** Reports whether a cloud controller wrote the status: that of a managed control plane is visible only by its writes (KEP-2392). */
 export function isOfTheCloud(held: Held): boolean {
-  const known = knownFinalizer(held);
-  const writers = held.objects.flatMap(({ statusWriters }) => statusWriters);
   return (
-    known !== undefined &&
-    (isProviderManaged(known) || isKnownWorkload(held, 'cloud-controller-manager')) &&
-    writers.some(({ manager }) => identifiesProgram(manager))
+    (isProviderManaged(held) || isKnownWorkload(held, 'cloud-controller-manager')) &&
+    statusWriters(held).some(({ manager }) => identifiesProgram(manager))
   );
 }
 

@@ -114,8 +114,7 @@ export function installRemedy(context: Context, held: Held, workload?: string, w
   const find = `Find ${what}, here or outside of the cluster, and make sure that it runs`;
   const way = where === undefined ? find : `Install ${what} again${where}`;
   const ask = `Ask the provider of the cluster why ${what} has not removed ${finalizer}; only the provider can install that controller`;
-  const isAsked = known && isProviderManaged(known);
-  const text = isAsked ? ask : `${way}; it then removes the finalizer`;
+  const text = isProviderManaged(held) ? ask : `${way}; it then removes the finalizer`;
   if (!reachesOut(context, held)) return fixRemedy(text);
   return withRole('or', { text, risk: REACHING_RISK });
 }

@@ -4,7 +4,7 @@ import { itemsIn } from '../../model/read.ts';
 import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { eventsAbout } from '../content.ts';
-import { type Context, isInside } from '../context.ts';
+import { type Context, isInside, remember } from '../context.ts';
 import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
   hasClue,
@@ -16,6 +16,7 @@ import {
   type OwnerQuestion,
   questionAbout,
   type Suspect,
+  statusManagers,
   suspectsFor,
   suspectText,
   workloadExists,
@@ -27,7 +28,6 @@ import {
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
-  statusManagers,
 } from './held.ts';
 import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
 import {
@@ -61,24 +61,28 @@ export interface Ownership {
 }
 
 /** A question with all who could be the answer. */
-interface Case extends OwnerQuestion {
-  /** Those that clues tie to the finalizer, best first, and that nothing contradicts. */
-  tied: Suspect[];
-  /** Those that something contradicts. */
-  excluded: Suspect[];
-  /** Those that may act by a permission alone. */
-  able: Suspect[];
+type Case = ReturnType<typeof caseOf>;
+
+function caseOf(question: OwnerQuestion) {
+  const all = suspectsFor(question);
+  return {
+    ...{ ...question, all },
+    /** Those that clues tie to the finalizer, best first, and that nothing contradicts. */
+    tied: all.filter(({ against }) => against === undefined),
+    excluded: all.filter(({ against }) => against !== undefined),
+    /** Those that may act by a permission alone. */
+    able: question.candidates.filter((one) => isAble(question, one)),
+  };
 }
 
-const OWNERSHIPS = new WeakMap<Context, Map<string, Ownership>>();
+const ownerships = remember((_: Context) => new Map<string, Ownership>());
 
 /** Returns who owns the finalizer; computed once per examination. */
 export function findOwner(context: Context, held: Held): Ownership {
-  const known = OWNERSHIPS.get(context) ?? new Map<string, Ownership>();
-  OWNERSHIPS.set(context, known);
+  const known = ownerships(context);
   const { finalizer, subject, isInSpec, objects } = held;
   const key = JSON.stringify([finalizer, subject, isInSpec, objects.map(({ uid }) => uid)]);
-  const found = known.get(key) ?? judge(questionAbout(context, held));
+  const found = known.get(key) ?? judge(caseOf(questionAbout(context, held)));
   known.set(key, found);
   return found;
 }
@@ -87,21 +91,15 @@ export function findOwner(context: Context, held: Held): Ownership {
 const SHARE = /(?:class|shard|instance-?id|controller[-_]id)[\w-]*=/i;
 
 /** The four answers: who leads by the clues; several; nobody, so that it is missing; not known. */
-function judge(question: OwnerQuestion): Ownership {
-  const { context, held, known } = question;
-  const all = suspectsFor(question);
-  const the: Case = {
-    ...question,
-    tied: all.filter(({ against }) => against === undefined),
-    excluded: all.filter(({ against }) => against !== undefined),
-    able: question.candidates.filter((one) => isAble(question, one)),
-  };
+function judge(the: Case): Ownership {
+  const { context, held, all, product } = the;
   // One whose arguments leave the object out stands back behind all others, also behind who acts from outside; without a clue
   // that decides, behind all that may act. What was installed with it, as a dashboard, is restricted as well.
   const isHere = writersOutsideCluster(context, held.type).length === 0;
-  const isAlone =
-    !the.tied.some(isMoreThanAble) &&
-    the.able.every(({ actor }) => the.excluded.some((one) => one.actor === actor));
+  const further = the.able.filter(
+    (able) => all.every(({ actor }) => actor !== able.actor) && !isPartner(the, able),
+  );
+  const isAlone = the.tied.length + further.length === 0;
   const isLast = (one: Suspect): boolean =>
     isDecided(one) ? !the.tied.some(isDecided) : isAlone && hasClue(one, 'marks', 'namesake');
   const restricted = the.excluded.filter(
@@ -116,7 +114,7 @@ function judge(question: OwnerQuestion): Ownership {
     isDecided(one) ||
     (one.actor !== undefined &&
       hasClue(one, 'namesake') &&
-      (hasProgramName(one.actor, question.program) || one.actor.name === best?.actor?.name));
+      (hasProgramName(one.actor, the.program) || one.actor.name === best?.actor?.name));
   const isOnly =
     best !== undefined && isDecided(best) && all.every((one) => one === best || !mayBeIt(one));
   if (best !== undefined && workloadExists(best)) {
@@ -127,24 +125,19 @@ function judge(question: OwnerQuestion): Ownership {
     const certainty = isSure ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
-  const further = the.able.filter(
-    (able) => all.every(({ actor }) => actor !== able.actor) && !isPartner(question, able),
-  );
   const others = othersAlive(the, best, further);
   // Beside an account or a program that is gone, a permission alone makes nobody the controller; and beside a program of a
   // known product, only another part of that.
-  const program = best?.program;
-  const isOfProduct = program !== undefined && known !== undefined && known.workload.length > 0;
   const rivals = suspects.filter((one) =>
-    isOfProduct
+    best?.program && product
       ? hasClue(one, 'catalogue', 'namesake')
-      : !isKnownForAnother(question, one) &&
+      : !isKnownForAnother(the, one) &&
         (best === undefined ||
           isMoreThanAble(one) ||
           (one.rights.isMarked && isOfOneCompany(domainOf(held.finalizer), held.type.group))),
   );
-  const wasSeen = best !== undefined && wasSeenDeleted(question, best);
-  const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(question));
+  const wasSeen = best !== undefined && wasSeenDeleted(the, best);
+  const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(the));
   if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
     const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
     return { certainty, verdict: 'missing', owner: best, others, ...common };
@@ -183,16 +176,15 @@ function leading(the: Case): Suspect | undefined {
   if (best === undefined || more.length > 0 || !isMoreThanAble(best)) return undefined;
   if (isDecided(best)) return hasRival(the, best) ? undefined : best;
   const isCalled = hasClue(best, 'namesake', 'part');
+  // Who may change everything restores what others have written: only a name that frameworks give tells, of the one who may.
+  const isOnlyName =
+    hasClue(best, 'namesake') &&
+    isFrameworkName(writer) &&
+    able.every(({ actor }) => actor === best.actor);
   const isContradicted =
     // A console of the release has its labels as well, and may be told the same: they give it no right.
     (hasClue(best, 'told') && !isCalled) ||
-    // Who may change everything restores what others have written: only a name that frameworks give tells, of the one who may.
-    (best.rights.change === 'everything' &&
-      !(
-        hasClue(best, 'namesake') &&
-        isFrameworkName(writer) &&
-        able.every(({ actor }) => actor === best.actor)
-      )) ||
+    (best.rights.change === 'everything' && !isOnlyName) ||
     isStatusOfAnother(the, best) ||
     excluded.some(
       (one) =>
@@ -214,24 +206,19 @@ function hasRival({ held, tied, writer }: Case, best: Suspect): boolean {
       isDecided(one) ||
       (hasClue(one, 'namesake') && !isFrameworkName(writer)) ||
       (hasClue(one, 'marks') && optionsOf(one) === optionsOf(best));
-    return (
-      (isDouble && valuesOf(one) !== valuesOf(best)) ||
-      (one !== best &&
-        late.some(({ manager }) => one.actor !== undefined && hasProgramName(one.actor, manager)))
-    );
+    const { actor } = one;
+    const hasWritten = actor && late.some(({ manager }) => hasProgramName(actor, manager));
+    return (isDouble && valuesOf(one) !== valuesOf(best)) || (one !== best && hasWritten);
   });
 }
 
-/** Reports whether another program writes the status: of another product's finalizer that tells nothing. */
-function isStatusOfAnother({ actors, domain, held }: OwnerQuestion, best: Suspect): boolean {
-  const isMeant = domain.relation === 'own' || domain.relation === 'none';
-  return (isMeant ? statusManagers(held) : []).some((manager) => {
-    const writers = workloadsOfProgram(actors, manager);
-    return (
-      writers.length + productsOf(manager).length > 0 &&
-      !isControllerOfType(held, manager) &&
-      !writers.some((one) => one === best.actor)
-    );
+/** Reports whether another program writes the status. */
+function isStatusOfAnother(the: Case, { actor }: Suspect): boolean {
+  return statusManagers(the).some((manager) => {
+    const writers = workloadsOfProgram(the.actors, manager);
+    const isProgram = writers.length + productsOf(manager).length > 0;
+    const isIts = isControllerOfType(the.held, manager) || writers.some((one) => one === actor);
+    return isProgram && !isIts;
   });
 }
 
@@ -253,18 +240,16 @@ export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
  * permissions there.
  */
 function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
-  const { context, domain, excluded, known } = the;
+  const { context, domain, excluded, held, product } = the;
   const home = best?.account?.namespace;
   // Beside a well-known product, or one that is gone, somebody's permission for everything says nothing.
-  const isProduct = known !== undefined && known.workload.length > 0;
   const named = able.filter(
     ({ actor, rights }) =>
-      rights.change === 'named' ||
-      (!isProduct && (home === undefined || actor?.namespace === home)),
+      rights.change === 'named' || (!product && (home === undefined || actor?.namespace === home)),
   );
   // Of a known product, or where something is left of who is gone, a role is left of it as well.
-  const isTraced = isProduct || best !== undefined;
-  const unbound = isTraced ? [] : domain.types.flatMap((type) => unboundRoles(context, type));
+  const unbound =
+    product || best ? [] : domain.types.flatMap((type) => unboundRoles(context, type));
   // One that is told to work on other namespaces, and has its right there, works on none of these objects.
   const ruledOut = excluded.filter(
     (one) => workloadExists(one) && (!one.restriction || one.rights.change),
@@ -279,7 +264,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
           ),
           ...ruledOut.map((one) => `${suspectText(one)} exists, but ${one.against}`),
         ]),
-    ...(known !== undefined && isProviderManaged(known)
+    ...(isProviderManaged(held)
       ? ['the provider of the cluster usually runs the controller of this finalizer']
       : []),
     ...[...new Set(outsidePrograms(the))].map((text) => `${RUNS_OUTSIDE_TEXT} (${text})`),
@@ -323,15 +308,10 @@ function cloudProvider({ now }: Context, held: Held): string[] {
 
 /** Reports whether the gate saw the workload deleted with its namespace, in which no pod runs any more. */
 function wasSeenDeleted({ context, held, actors }: OwnerQuestion, { actor, rights }: Suspect) {
-  return (
-    actor !== undefined &&
-    isEndingNamespace(context, actor.namespace) &&
-    !actors.some(
-      ({ namespace, pods }) =>
-        namespace === actor.namespace && pods.some(({ phase }) => phase === 'Running'),
-    ) &&
-    (rights.change !== undefined || departedGrant(context, actor.account, held.type) !== undefined)
-  );
+  if (!actor || !isEndingNamespace(context, actor.namespace)) return false;
+  const pods = actors.flatMap((one) => (one.namespace === actor.namespace ? one.pods : []));
+  const by = rights.change ?? departedGrant(context, actor.account, held.type);
+  return by !== undefined && pods.every(({ phase }) => phase !== 'Running');
 }
 
 /** The sources of an answer: of the cluster, of the namespace itself, and of the suspects' namespaces. */
@@ -355,11 +335,8 @@ function unreadSources({ now }: Context): string[] {
 }
 
 /** Reports whether the owner must be in this cluster: its type is defined here, or its product has known names. */
-function isExpectedHere({ context, domain, held, known }: OwnerQuestion): boolean {
-  if ((known?.workload.length ?? 0) > 0) return true;
+function isExpectedHere({ context, domain, held, product }: OwnerQuestion): boolean {
   const definitions = itemsIn(context.now.cluster.definitions).map(({ name }) => name);
-  return (
-    domain.relation !== 'foreign' &&
-    definitionNames(context, held).some((name) => definitions.includes(name))
-  );
+  const isDefined = definitionNames(context, held).some((name) => definitions.includes(name));
+  return product !== undefined || (domain.relation !== 'foreign' && isDefined);
 }

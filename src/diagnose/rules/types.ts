@@ -32,7 +32,7 @@ import {
   type ErrorOf,
   isAdmissionError,
 } from '../error-texts.ts';
-import { shrinkingTypes, sum } from '../movement.ts';
+import { shrinkingSets, sum } from '../movement.ts';
 import { definitionSubject, namespaceSubject, type RuleResult, typeSubject } from '../results.ts';
 import { mayController } from '../rights.ts';
 
@@ -301,7 +301,7 @@ export function crdTerminating(context: Context): RuleResult[] {
 export function contentDeleting({ before, now, nowMs }: Context): RuleResult[] {
   if (before === undefined) return [];
   const seconds = Math.max(1, Math.round((nowMs - Date.parse(before.takenAt)) / 1_000));
-  const byType = Map.groupBy(shrinkingTypes(before, now), ({ type }) => type);
+  const byType = Map.groupBy(shrinkingSets(before, now), ({ type }) => type);
   return [...byType].map(([type, sets]) => {
     const had = sum(sets.map((set) => set.before));
     const left = sum(sets.map((set) => set.now));
