@@ -12,12 +12,7 @@ import { itemsIn } from '../../model/read.ts';
 import { type ResourceType, type Trial, trialKey, type Wanted } from '../../model/snapshot.ts';
 import { countsOf, detailOf, isAggregated } from '../content.ts';
 import { type Context, isForeseen } from '../context.ts';
-import {
-  type AdmissionError,
-  classifyErrorText,
-  isAdmissionError,
-  isKindNamed,
-} from '../error-texts.ts';
+import { classifyErrorText, isAdmissionError, isKindNamed } from '../error-texts.ts';
 import type { AdmissionRequest } from './expressions.ts';
 import { denialOf, everyGuard, type Guard, guardsOf, isAsked, realRequest } from './guards.ts';
 import { deadWebhook, guardOf, refusalResult } from './refusals.ts';
@@ -42,7 +37,9 @@ export function judgeAdmission(context: Context, { request, trial }: Asked) {
   };
 }
 
-function refusalsIn(trial: Trial | undefined): AdmissionError[] {
+type Refusal = ReturnType<typeof refusalsIn>[number];
+
+function refusalsIn(trial?: Trial) {
   if (trial?.answer !== 'refused') return [];
   return classifyErrorText(trial.message).filter(isAdmissionError);
 }
@@ -53,7 +50,7 @@ function mayDeny({ binding }: Guard): boolean {
 }
 
 /** Judges one guard, which gave the gate this refusal. Returns the finding; undefined: it lets the request pass; or why that is not known. */
-function verdictOf(context: Context, guard: Guard, step: Asked, refusal?: AdmissionError) {
+function verdictOf(context: Context, guard: Guard, step: Asked, refusal?: Refusal) {
   const { request, trial } = step;
   const { binding, own, policy, text, webhook } = guard;
   const asked = isAsked(guard, request);
@@ -108,13 +105,13 @@ const ABOUT_OTHERS =
   /\b(?:users?|usernames?|service ?accounts?|admin(?:istrator)?s?|controllers?)\b|\bsystem:|\bdelet\w* (?:(?:the|this|its|whole|entire) )*namespace\b/i;
 
 /** Reports whether a webhook's refusal of one deletion may not hold when the whole namespace goes: its message decides. */
-function isDoubtful({ now }: Context, { operation, type }: AdmissionRequest, said: AdmissionError) {
+function isDoubtful({ now }: Context, { operation, type }: AdmissionRequest, error: Refusal) {
   const { forecast } = now;
-  if (!forecast || operation !== 'DELETE' || said.kind !== 'webhook-denied') return false;
-  if (type.namespaced && ABOUT_OTHERS.test(said.message)) return true;
+  if (!forecast || operation !== 'DELETE' || error.kind !== 'webhook-denied') return false;
+  if (type.namespaced && ABOUT_OTHERS.test(error.message)) return true;
   return countsOf(forecast.present).some(
     ({ total, type: { kind } }) =>
-      total > 0 && kind !== type.kind && isKindNamed(said.message, kind),
+      total > 0 && kind !== type.kind && isKindNamed(error.message, kind),
   );
 }
 
