@@ -1,12 +1,6 @@
 import { listNames, shortQuote } from '../../base/text.ts';
-import {
-  apiVersionOf,
-  FINALIZE,
-  isBuiltIn,
-  POD_TYPE,
-  type TypeRef,
-  typeName,
-} from '../../model/facts/metadata.ts';
+import { apiVersionOf, isBuiltIn, POD_TYPE, typeName } from '../../model/facts/metadata.ts';
+import type { Subject } from '../../model/finding.ts';
 import { itemsIn, valueIn } from '../../model/read.ts';
 import type { ApiServiceFacts, ResourceType, TypeContent } from '../../model/snapshot.ts';
 import { realRequest } from '../admission/guards.ts';
@@ -127,10 +121,8 @@ export function failingTypes(context: Context): RuleResult[] {
 
 /** Finds that the last request of the namespace controller is refused, although all content was or will be deleted. */
 export function refusedLastRequest(context: Context): RuleResult[] {
-  return [
-    ...missingRule(context, FINALIZE, 'update'),
-    ...judgeAdmission(context, lastStep(context)).results,
-  ];
+  const step = lastStep(context);
+  return [...missingRule(context, step.type, 'update'), ...judgeAdmission(context, step).results];
 }
 
 /** The namespace controller with `--use-service-account-credentials`; without it, kube-controller-manager. */
@@ -142,13 +134,12 @@ const GRANT =
 function missingRule(context: Context, type: ResourceType, verb: string, ...more: string[]) {
   if (mayController(context, type, verb, ...more)) return [];
   const message = `no rule lets ${CONTROLLER} ${verb} ${typeName(type)}`;
-  return [deletionForbidden(type, `RBAC: ${message}`, message, CONTROLLER)];
+  return [deletionForbidden(typeSubject(type), `RBAC: ${message}`, message, CONTROLLER)];
 }
 
-function deletionForbidden(type: TypeRef, text: string, why: string, user?: string): RuleResult {
+function deletionForbidden(subject: Subject, text: string, why: string, user?: string): RuleResult {
   return {
-    code: 'deletion-forbidden',
-    subject: typeSubject(type),
+    ...{ code: 'deletion-forbidden', subject },
     message: `may not be deleted by ${user ?? 'the namespace controller'}: ${why}`,
     quote: why,
     evidence: [text],
@@ -165,9 +156,10 @@ function errorResults(context: Context, error: ContentError, listed?: ResourceTy
   if (kind === 'forbidden') {
     // A text without a user is no refusal by an authorizer, but by an extension API or admission.
     const type = context.now.content.find((one) => typeName(one.type) === typeName(error))?.type;
+    const subject = typeSubject(type ?? { ...error, version: 'v1' });
     return type && error.user === undefined
       ? [apiFailing(context, type, text)]
-      : [deletionForbidden(type ?? { ...error, version: 'v1' }, text, error.message, error.user)];
+      : [deletionForbidden(subject, text, error.message, error.user)];
   }
   // With thousands of objects, a collection delete may exceed the 60 s that the API server gives it: slow, and no fault.
   return suspectTypes(context)
