@@ -585,11 +585,11 @@ const ROWS: Record<string, Row> = {
     ...{ in: 'not-leading', is: 'owner-running', says: /may not lead: Lease .* by elsewhere_1/ },
     change: (now) => {
       const [regarding] = heldIn(now);
-      const before = new Date(Date.parse(regarding?.creationTimestamp ?? '') - 5_000).toISOString();
-      const lead = { holder: 'elsewhere_1', renewTime: before, durationSeconds: 86_400 };
+      const renewTime = regarding?.creationTimestamp;
+      const lead = { holder: 'elsewhere_1', renewTime, durationSeconds: 86_400 };
       Object.assign(named(listed(now, 'leases'), 'widget-operator'), lead);
       const failed = { type: 'Warning', message: 'failed to do it', component: 'widget-operator' };
-      const event = { ...failed, regarding, at: regarding?.creationTimestamp };
+      const event = { ...failed, regarding, at: renewTime };
       Object.assign(now.places[now.namespace.name] ?? {}, { events: readOk([event]) });
     },
   },

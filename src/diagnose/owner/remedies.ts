@@ -4,7 +4,6 @@ import type { Remedy, Subject } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import { type ResourceType, trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { guardsOf } from '../admission/guards.ts';
 import { refusesOtherChange } from '../admission/refusals.ts';
 import {
   fixRemedy,
@@ -37,7 +36,6 @@ import {
 } from './held.ts';
 import { isHolder } from './leases.ts';
 import { productName } from './names.ts';
-import { removalRequest } from './removal.ts';
 import { type Pause, REACHING_RISK, reachesOut } from './settings.ts';
 import { invalidity, refusalsFor } from './statements.ts';
 
@@ -78,9 +76,8 @@ export function restartCommands(context: Context, actor: Actor): string[] {
 export function attemptRemedies(context: Context, held: Held): Remedy[] {
   const { finalizer, type } = held;
   const [object] = held.objects;
-  const asked = guardsOf(context, removalRequest(context, held));
   const tried = context.now.trials[trialKey(object?.uid ?? '', finalizer)];
-  if (!object || asked.length === 0 || tried?.answer === 'accepted') return [];
+  if (!object || tried?.answer === 'accepted') return [];
   const text = `Try to remove ${finalizer} from ${nameOf(object)} as a dry run: a refusal says what stops the controller`;
   const target = objectArgs(object, typeName(type));
   const command = patchCommand(target, removalPatch(object, [finalizer]));

@@ -6,7 +6,7 @@ import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
 import type { EventFacts } from '../../model/snapshot.ts';
 import { type Actor, actorText, isEnding } from '../actors.ts';
-import { realRequest } from '../admission/guards.ts';
+import { guardsOf, realRequest } from '../admission/guards.ts';
 import type { Judgement } from '../admission/judge.ts';
 import { refusalResult } from '../admission/refusals.ts';
 import { fixRemedy, podRemedies, showObjectRemedy, startRemedies, withRole } from '../commands.ts';
@@ -406,13 +406,14 @@ function runs(owner: Signs): Found | undefined {
   const now = said ? `${what} says` : 'Its log says';
   const by = last ? `${upperFirst(last.source)} has said since before the deletion${earlier}` : now;
   const time = { text: `Give ${who} more time: raise the timeout` };
+  const isGuarded = guardsOf(context, removalRequest(context, held)).length > 0;
   const nothing = 'runs, but nothing that was read shows why the finalizer stays';
   return {
     says: quote ? `runs. ${by}: ${quote}` : nothing,
     remedies: [
       ...(said && isToResolve ? log : log.map((one) => withRole('now', one))),
       ...(isToResolve ? [sayingRemedy(told.source)] : []),
-      ...(quote ? [] : attemptRemedies(context, held)),
+      ...(quote || !isGuarded ? [] : attemptRemedies(context, held)),
       ...escapeRemedies(held),
       // More time helps only an owner that is at work.
       ...(isToResolve ? [] : [withRole(log.length > 0 ? 'or' : 'now', time)]),
