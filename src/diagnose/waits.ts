@@ -177,10 +177,8 @@ function isNamespaceNamed(text: string, name: string): boolean {
 function standsFor(context: Context, object: ObjectFacts, namespace: string): boolean {
   const { references = [], settings = [] } = detailOf(context, object) ?? {};
   const named = references.filter(({ kind, name }) => kind === 'Namespace' && name === namespace);
-  return (
-    !settings.includes('spec.deletionPolicy=Orphan') &&
-    named.some(({ field, isMade }) => isMade || field.startsWith('status.'))
-  );
+  const isMeant = named.some(({ field, isMade }) => isMade || field.startsWith('status.'));
+  return isMeant && !settings.includes('spec.deletionPolicy=Orphan');
 }
 
 function isLabelled(held: Held, other: Pick<ObjectFacts, 'name' | 'labels' | 'annotations'>) {
@@ -203,10 +201,8 @@ export function namedOutside(context: Context, held: Held): Wanted['partners'] {
   const references = held.objects.flatMap((one) => detailOf(context, one)?.references ?? []);
   return references.flatMap(({ kind, group, namespace = own, name }) => {
     // These wait for no other object, and their content is never read.
-    const type = INPUT_KINDS.includes(kind)
-      ? undefined
-      : typeNamed(context, held.type.group, kind, group);
-    if (type === undefined || (type.namespaced && namespace === own)) return [];
+    const type = !INPUT_KINDS.includes(kind) && typeNamed(context, held.type.group, kind, group);
+    if (!type || (type.namespaced && namespace === own)) return [];
     return { type, namespace: type.namespaced ? namespace : undefined, name };
   });
 }

@@ -161,9 +161,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   const there = cluster.namespaces?.ok ? homes.intersection(existing) : homes;
   const asleep = actorsOf(context).filter(({ ready }) => ready === 0);
   // All pods of a workload have the same problem.
-  const stuck = asleep.flatMap(({ pods }) =>
-    pods.filter(({ phase }) => phase === 'Running').slice(0, 3),
-  );
+  const stuck = asleep.map(({ pods }) => pods.filter(({ phase }) => phase === 'Running'));
   // A webhook that does not respond may refuse the pods of a controller without pods.
   const created = asleep.map(({ namespace: home, podLabels: labels }) =>
     realRequest(context, 'CREATE', POD_TYPE, { namespace: home, labels }),
@@ -185,7 +183,7 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
         ...[...there].map((place) => ({ namespace: place, sources: OWNER_SOURCES.elsewhere })),
         ...created.flatMap((request) => serversAsked(context, request)),
       ],
-      nodes: stuck.flatMap(({ nodeName }) => nodeName ?? []),
+      nodes: stuck.flatMap((pods) => pods.slice(0, 3).flatMap(({ nodeName }) => nodeName ?? [])),
       logs: logged.flatMap((actor) => logSources(context, actor)),
     },
     ...held.map((one) => forHeld(context, one)),

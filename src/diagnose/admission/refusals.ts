@@ -39,12 +39,10 @@ export function refusalResult(
   const what = does ?? (isOther ? 'another request of the controller' : requestText(request));
   if (error.kind === 'webhook-unreachable') return unreachableWebhook(context, error, what, guard);
   const isPolicy = error.kind === 'policy-denied';
-  const subject = subjectOfGuard(
-    guard?.source ??
-      (isPolicy
-        ? { kind: policyKind(error), name: error.policy }
-        : { kind: 'Webhook', name: error.webhook }),
-  );
+  const named = isPolicy
+    ? { kind: policyKind(error), name: error.policy }
+    : { kind: 'Webhook', name: error.webhook };
+  const subject = subjectOfGuard(guard?.source ?? named);
   const words = error.message || 'without explanation';
   const by = isPolicy ? '' : ` by its webhook ${error.webhook}`;
   const who = `${subject.kind} ${subject.name}`;
@@ -188,11 +186,9 @@ function exemption(context: Context, request: AdmissionRequest, guard: Guard | u
   const selector = { matchLabels: null, matchExpressions };
   const merge = JSON.stringify({ spec: { matchResources: { namespaceSelector: selector } } });
   const target = objectArgs({ kind: `${source?.kind}Binding`, name: selecting.name });
+  const patch = webhook ? patchOf(webhook, { op: 'add', path, value: { matchExpressions } }) : [];
   const command = webhook
-    ? patchCommand(
-        objectArgs(webhook.configuration),
-        patchOf(webhook, { op: 'add', path, value: { matchExpressions } }),
-      )
+    ? patchCommand(objectArgs(webhook.configuration), patch)
     : kubectl('patch', ...target, '--type=merge', '-p', merge);
   return { text: `Exempt this namespace from ${text}`, command, risk };
 }

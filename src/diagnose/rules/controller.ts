@@ -64,6 +64,7 @@ const LOG = lookRemedy(
 export function unprocessedNamespace(context: Context): RuleResult {
   const { state, evidence } = controllerManager(context);
   const { name, deletionTimestamp: since } = context.now.namespace;
+  const bare = `terminating since ${since}, without any condition`;
   const runs = state === 'fresh' ? ', although kube-controller-manager runs' : '';
   const start =
     'Start kube-controller-manager again if it is not running: it then deletes all namespaces that wait';
@@ -74,10 +75,7 @@ export function unprocessedNamespace(context: Context): RuleResult {
       state === 'stale'
         ? 'is not being processed: kube-controller-manager, which deletes the content of namespaces and removes the finalizers of Kubernetes itself, is not running'
         : `has not been processed${runs}: the namespace controller has not written a condition yet`,
-    evidence: [
-      ...(context.conditions.present ? [] : [`terminating since ${since}, without any condition`]),
-      evidence,
-    ],
+    evidence: context.conditions.present ? [evidence] : [bare, evidence],
     ...{ since, blocksNamespace: true },
     remedies: [...(state === 'fresh' ? [] : [fixRemedy(start)]), LOG],
   };
@@ -87,6 +85,7 @@ export function unprocessedNamespace(context: Context): RuleResult {
 export function unexplainedHang(context: Context): RuleResult {
   const { now } = context;
   const { conditions, finalizers, name, specFinalizers } = now.namespace;
+  const asked = guardsOf(context, lastStep(context).request);
   const again =
     'Give it 5 minutes: after pods with a long grace period, Kubernetes looks at a namespace again only then';
   return {
@@ -96,9 +95,7 @@ export function unexplainedHang(context: Context): RuleResult {
     evidence: [
       `inspected ${now.content.length} resource types: ${totalCount(now)} objects, none terminating with a finalizer`,
       `finalizers of the namespace: ${[...finalizers, ...specFinalizers].join(', ')}`,
-      ...guardsOf(context, lastStep(context).request).map(
-        ({ text }) => `admission asks ${text} before the namespace can end`,
-      ),
+      ...asked.map(({ text }) => `admission asks ${text} before the namespace can end`),
       ...conditions.map(({ type, status, message }) => `${type}=${status}: ${message}`),
     ],
     scope: 'namespace',
