@@ -2,6 +2,7 @@ import { type Certainty, FINDING_CODES, type Finding, NAMESPACE_NODE } from '../
 import { type RuleResult, resultId } from './results.ts';
 
 type Next = ReadonlyMap<string, readonly string[]>;
+type Told = Omit<Finding, 'id' | 'scope' | 'waitsFor'>;
 
 /**
  * Links results into the wait-for graph that starts at the namespace. A chain ends at findings that wait for nothing
@@ -48,10 +49,13 @@ export function buildGraph(results: readonly RuleResult[]) {
       ([id = '', ...others]) => others.length > 0 && reachable.has(id) && !through.has(id),
     ),
   ];
-  const findings = [...byId].map(([id, result]) => {
+  const findings = [...byId].map(([id, result]): Finding => {
+    const { blocksNamespace, waitsForNamespace, servedBy, isCut, wayOut = [], ...own } = result;
     const isCircle = rootCauses.includes(id) && deadlocks.some((circle) => circle.includes(id));
-    const remedies = [...result.remedies, ...(isCircle ? (result.wayOut ?? []) : [])];
-    return toFinding(id, [...(next.get(id) ?? [])], { ...result, remedies });
+    const remedies = isCircle ? [...own.remedies, ...wayOut] : own.remedies;
+    const all = Object.entries({ ...own, evidence: [...new Set(own.evidence)], remedies });
+    const told = Object.fromEntries(all.filter(([, value]) => value !== undefined)) as Told;
+    return { id, scope: 'cluster', ...told, waitsFor: [...(next.get(id) ?? [])] };
   });
   const edges = ids.flatMap((from) => [
     ...(byId.get(from)?.blocksNamespace ? [{ from: NAMESPACE_NODE, to: from }] : []),
@@ -102,14 +106,6 @@ function split(order: readonly string[], links: Next): string[][] {
     }
     return [part.size === 1 ? [start] : order.filter((id) => part.has(id))];
   });
-}
-
-function toFinding(id: string, waitsFor: string[], result: RuleResult): Finding {
-  const { blocksNamespace, waitsForNamespace, servedBy, isCut, wayOut, ...own } = result;
-  own.evidence = [...new Set(own.evidence)];
-  const told = Object.entries(own).filter(([, value]) => value !== undefined);
-  const properties = Object.fromEntries(told) as Omit<Finding, 'id' | 'scope' | 'waitsFor'>;
-  return { id, scope: 'cluster', ...properties, waitsFor };
 }
 
 const CERTAINTIES: readonly (Certainty | undefined)[] = ['unknown', 'likely', 'proven', undefined];

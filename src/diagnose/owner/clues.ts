@@ -296,14 +296,12 @@ export function evidenceFor(suspect: Suspect): string[] {
   const { actor, clues, rights } = suspect;
   const because = rights.because.slice(0, 3).join('; ');
   const isShown = clues.some(({ text }) => text.includes(because));
+  const told = clues.filter(({ kind }) => !clues.some((one) => IMPLIED[one.weight] === kind));
+  const ready = actor && `${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`;
   return [
-    ...clues
-      .filter(({ kind }) => !clues.some((one) => IMPLIED[one.weight] === kind))
-      .map(({ text }) => text),
+    ...told.map(({ text }) => text),
     ...(isShown ? [] : [`RBAC: ${because}`]),
-    ...(actor && !actor.isGone
-      ? [`${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`]
-      : []),
+    ...(ready && !actor.isGone ? [ready] : []),
     ...(actor?.selectors[0] ? [`it was started with ${actor.selectors.join(' ')}`] : []),
   ];
 }

@@ -68,32 +68,26 @@ export function ownerResults(
   const judgement = judgeRemoval(context, held, owner);
   const obstacles = judgement.results;
   // Before a deletion nobody removes a finalizer whose owner may exist: what it protects would be left behind.
-  const removal =
-    isAhead && verdict !== 'missing'
-      ? []
-      : removalRemedies(context, held, siblings, obstacles[0]?.subject);
+  const mayExist = isAhead && verdict !== 'missing';
+  const removal = mayExist ? [] : removalRemedies(context, held, siblings, obstacles[0]?.subject);
   const { actor } = owner ?? {};
+  const isThere = verdict === 'found' && !willBeDeleted(context, actor?.namespace);
   const [first, ...causes] =
     verdict === 'unknown'
       ? [unknownOwner(context, held, ownership, removal)]
-      : verdict === 'missing' ||
-          owner?.actor === undefined ||
-          willBeDeleted(context, owner.actor.namespace)
-        ? [missingOwner(context, held, ownership, removal)]
-        : stateResults(ownership, {
-            ...{ ...judgement, context, held, removal, candidate: owner, actor: owner.actor },
-          });
+      : isThere && owner && actor
+        ? stateResults(ownership, { ...judgement, context, held, removal, candidate: owner, actor })
+        : [missingOwner(context, held, ownership, removal)];
   if (first === undefined) {
     const waitsFor = heldByPartner(context, held, behind);
     return { ...EXPECTED, waitsFor, isExpected: waitsFor.length === 0 };
   }
   const { code } = first;
   // One that is not known may wait as well, unless it was deleted: where the chain goes on, it is no root cause.
-  const mayWait = code === 'owner-running' || (code === 'owner-unknown' && owner === undefined);
-  const awaited = mayWait
-    ? idsAwaited(context, held, code === 'owner-running' ? actor : undefined)
-    : [];
-  const isTold = code !== 'owner-running' || awaited.length === 0;
+  const isRunning = code === 'owner-running';
+  const mayWait = isRunning || (code === 'owner-unknown' && owner === undefined);
+  const awaited = mayWait ? idsAwaited(context, held, isRunning ? actor : undefined) : [];
+  const isTold = !isRunning || awaited.length === 0;
   const cut = unreadPartner(context, held);
   const unread = cut ? [`${nameOf(held.subject)} ${cut}, which was not read in time`] : [];
   const result = {

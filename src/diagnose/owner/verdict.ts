@@ -110,13 +110,10 @@ function judge(the: Case): Ownership {
   const unread = unreadSources(context);
   const common = { suspects, excluded: the.excluded.filter((one) => one !== best), unread };
   // One that runs the same program and may not change the object may have lost its right.
-  const mayBeIt = (one: Suspect): boolean =>
-    isDecided(one) ||
-    (one.actor !== undefined &&
-      hasClue(one, 'namesake') &&
-      (hasProgramName(one.actor, the.program) || one.actor.name === best?.actor?.name));
-  const isOnly =
-    best !== undefined && isDecided(best) && all.every((one) => one === best || !mayBeIt(one));
+  const isAlike = ({ actor }: Suspect): boolean =>
+    actor !== undefined && (hasProgramName(actor, the.program) || actor.name === best?.actor?.name);
+  const mayBeIt = all.filter((one) => isDecided(one) || (hasClue(one, 'namesake') && isAlike(one)));
+  const isOnly = best !== undefined && isDecided(best) && mayBeIt.length === 1;
   if (best !== undefined && workloadExists(best)) {
     // Which objects are those of its class or its share, is not known.
     const isWhole =
