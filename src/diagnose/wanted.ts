@@ -163,7 +163,8 @@ function forOwners(context: Context, held: readonly Held[]): Part[] {
   // All pods of a workload have the same problem.
   const stuck = asleep.map(({ pods }) => pods.filter(({ phase }) => phase === 'Running'));
   // A webhook that does not respond may refuse the pods of a controller without pods.
-  const created = asleep.map(({ namespace: home, podLabels: labels }) =>
+  const idle = new Set(pointedAt.flatMap(({ actor }) => (actor?.ready === 0 ? actor : [])));
+  const created = [...idle].map(({ namespace: home, podLabels: labels }) =>
     realRequest(context, 'CREATE', POD_TYPE, { namespace: home, labels }),
   );
   // Without the sources of the cluster no owner is known. Pods and containers are known after the second round.
