@@ -129,8 +129,8 @@ export const SUITES: readonly Suite[] = [
   },
   {
     name: 'ablation',
-    about: 'conditions of the diagnosis that no recording needs',
-    command: ['npm', 'run', 'ablate', '--', '--limit', '30'],
+    about: 'conditions of the owner model that no recording needs',
+    command: ['npm', 'run', 'ablate', '--', 'src/diagnose/owner', '--limit', '10'],
     limitMinutes: 180,
     touchedBy: ['src/diagnose/', 'src/forecast/', 'test/fixtures/snapshots/'],
   },
