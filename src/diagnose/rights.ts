@@ -275,17 +275,20 @@ export function writersOutsideCluster(context: Context, type: ResourceType): str
   return [...new Set(found.map(({ subject: { kind, name } }) => `${kind.toLowerCase()} ${name}`))];
 }
 
+const departedGrants = remember(({ now }: Context): Grant[] => {
+  const here = itemsIn(now.places[now.namespace.name]?.roleBindings).map(({ name }) => name);
+  const gone = itemsIn(now.baseline?.roleBindings).filter(({ name }) => !here.includes(name));
+  return joinGrants([...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)], gone);
+});
+
 /** Returns the binding, deleted with the namespace, that let the account change the type here; `isNamed`: by a rule that names its group. */
 export function departedGrant(
-  { now }: Context,
+  context: Context,
   account: Account,
   type: ResourceType,
   isNamed = false,
 ): string | undefined {
-  const here = itemsIn(now.places[now.namespace.name]?.roleBindings).map(({ name }) => name);
-  const gone = itemsIn(now.baseline?.roleBindings).filter(({ name }) => !here.includes(name));
-  const roles = [...itemsIn(now.cluster.clusterRoles), ...itemsIn(now.baseline?.roles)];
   const isMeant = ({ rule }: Grant): boolean =>
     coversType(rule, type) && canChange(rule) && (!isNamed || rule.apiGroups.includes(type.group));
-  return joinGrants(roles, gone).find((one) => isFor(one, account) && isMeant(one))?.binding;
+  return departedGrants(context).find((one) => isFor(one, account) && isMeant(one))?.binding;
 }

@@ -120,6 +120,7 @@ const AWAITS =
 
 /** Reports whether a text names an object as awaited: "waiting for cache", "g1 still exists", or with its kind. */
 function isAwaited(text: string, object: ObjectFacts): boolean {
+  if (!text.toLowerCase().includes(object.name)) return false;
   const name = `["'\`]?${escapeForRegExp(object.name)}${NAME_END}["'\`]?`;
   const kind = escapeForRegExp(object.kind);
   const place = `${escapeForRegExp(object.namespace)}/`;

@@ -103,9 +103,8 @@ export const CLUES = {
   writer: {
     weight: 'decides',
     text: 'it has the name of the writer of this finalizer (managedFields)',
-    finds: (question, candidate) =>
-      isCalled(question, candidate, (name) => isSameName(name, question.program)) &&
-      `field manager "${question.program}"`,
+    finds: ({ isWriter, program }, candidate) =>
+      isWriter(candidate) && `field manager "${program}"`,
   },
   catalogue: {
     weight: 'decides',
@@ -160,6 +159,8 @@ export function questionAbout(context: Context, held: Held) {
   const actors = actorsOf(context);
   const domain = finalizerDomain(context, held);
   const known = knownFinalizer(held);
+  const product = known?.workload[0] && known;
+  const program = specificFieldManager(held);
   const lost = lostRight(context, held, domain);
   const workloads = actors.map((actor) => {
     const { account } = actor;
@@ -178,15 +179,17 @@ export function questionAbout(context: Context, held: Held) {
     );
     return isOut ? [] : [{ actor: undefined, account, clues: [], rights: own }];
   });
+  const candidates: readonly Suspect[] = [...workloads, ...idle];
   return {
-    ...{ context, held, domain, actors },
+    ...{ context, held, domain, actors, candidates },
     /** What is known of the finalizer, if that names the workload of its owner. */
-    product: known?.workload[0] && known,
+    product,
+    isProduct: calledAs(candidates, (name) => !!product && isExactWorkloadName(product, name)),
     /** The field manager of the finalizer. */
     writer: writerOf(held)?.manager ?? '',
     /** The same, if it is the name of one program. */
-    program: specificFieldManager(held),
-    candidates: [...workloads, ...idle] as readonly Suspect[],
+    program,
+    isWriter: calledAs(candidates, (name) => isSameName(name, program)),
   };
 }
 
@@ -321,28 +324,28 @@ const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 const CONTROLLER = /(?:controller|manager|operator)\b/;
 
 /**
- * Reports whether it has such a name, or, with a right to the type, runs such a program, if nobody beside it is called so:
- * a dashboard may run the image of the operator, and External Secrets' cert-controller runs that of `external-secrets`.
+ * Returns a function which recognizes who has such a name, or, with a right to the type, runs such a program, if nobody beside
+ * it is called so: a dashboard may run the image of the operator, and External Secrets' cert-controller that of `external-secrets`.
  */
-function isCalled({ candidates }: OwnerQuestion, one: Suspect, isIt: (name: string) => boolean) {
-  const { actor, account } = one;
-  if (actor === undefined) return isIt(account?.name ?? '');
-  const mayBe = (other: Suspect): boolean =>
-    other.actor?.isGone === true || mayChange(other) || other.lost !== undefined;
+function calledAs(candidates: readonly Suspect[], isIt: (name: string) => boolean) {
+  const mayBe = (one: Suspect): boolean =>
+    one.actor?.isGone === true || mayChange(one) || one.lost !== undefined;
   const has = (by: Actor, names = [by.name]): boolean =>
     withoutRelease(by, names).some((name) => identifiesProgram(name) && isIt(name));
-  const isBeside = (other: Suspect): boolean =>
-    other.actor?.namespace === actor.namespace && mayBe(other) && has(other.actor);
-  const isPart = !mayBe(one) || WEBHOOK.test(actor.name) || candidates.some(isBeside);
-  return has(actor, isPart ? [actor.name] : actor.programs);
+  const called = candidates.filter((one) => one.actor && mayBe(one) && has(one.actor));
+  const homes = new Set(called.map(({ actor }) => actor?.namespace));
+  return (one: Suspect): boolean => {
+    const { actor, account } = one;
+    if (actor === undefined) return isIt(account?.name ?? '');
+    const isPart = !mayBe(one) || WEBHOOK.test(actor.name) || homes.has(actor.namespace);
+    return has(actor, isPart ? [actor.name] : actor.programs);
+  };
 }
 
-function isKnown(question: OwnerQuestion, candidate: Suspect) {
-  const { product, candidates } = question;
+function isKnown({ candidates, product, ...question }: OwnerQuestion, candidate: Suspect) {
   if (product === undefined || product.anyController) return false;
   const isProduct = (one: Suspect): boolean =>
-    isDefaultWorkload(product, one.actor) ||
-    isCalled(question, one, (name) => isExactWorkloadName(product, name));
+    isDefaultWorkload(product, one.actor) || question.isProduct(one);
   // Beside its workload, an account is left of an earlier installation.
   const isLeft = !candidate.actor && candidates.some((one) => one.actor && isProduct(one));
   return isProduct(candidate) && !isLeft && product.owner;
@@ -361,6 +364,10 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const isIt = all.every((one) => one.isMarked) && !isPartner(question, suspect);
   return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }
+
+const hasMarked = remember((question: OwnerQuestion): boolean =>
+  question.candidates.some((one) => isMarked(question, one) !== false),
+);
 
 /** Reports whether it is the controller of another company's type, by its name: Kueue starts RayJobs, and an operator of Environments may be cluster-admin. */
 export function isPartner(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
@@ -488,7 +495,7 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
  * only one that has or had a right to the type, or is named after it: itself, or by its namespace, if it has no name of its own.
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
-  const { candidates, context, domain, held, product, writer } = question;
+  const { context, domain, held, product, writer } = question;
   const { actor, lost, rights } = candidate;
   if (actor === undefined || WEBHOOK.test(actor.name)) return false;
   const isTied = (): boolean =>
@@ -528,8 +535,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
   const own = productOf(actor.name);
   const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));
-  const isAlone = (): boolean => candidates.every((one) => !isMarked(question, one));
-  return isLost && isIt && !product && isAlone() && actor.name;
+  return isLost && isIt && !product && !hasMarked(question) && actor.name;
 }
 
 /** Reports whether two domains share more than their end: `ory.hydra.sh` and `hydra.ory.sh`. */
