@@ -212,7 +212,7 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
 function isOfAnother({ context, domain, held }: OwnerQuestion, suspect: Suspect): boolean {
   const { account, lost, rights } = suspect;
   const isAtWork = rights.worksElsewhere && !rights.reachesGroup && !lost;
-  return isAtWork && !(account && roleGone(context, account)) && domain.types.includes(held.type);
+  return isAtWork && !roleGone(context, account ?? NOBODY) && domain.types.includes(held.type);
 }
 
 /** Why a suspect is none that has no right to change the object. */

@@ -72,11 +72,13 @@ export function ownerResults(
   const removal = mayExist ? [] : removalRemedies(context, held, siblings, obstacles[0]?.subject);
   const { actor } = owner ?? {};
   const isThere = verdict === 'found' && !willBeDeleted(context, actor?.namespace);
+  const there = isThere ? owner : undefined;
+  const common = { ...judgement, context, held, removal };
   const [first, ...causes] =
     verdict === 'unknown'
       ? [unknownOwner(context, held, ownership, removal)]
-      : isThere && owner && actor
-        ? stateResults(ownership, { ...judgement, context, held, removal, candidate: owner, actor })
+      : there?.actor
+        ? stateResults(ownership, { ...common, candidate: there, actor: there.actor })
         : [missingOwner(context, held, ownership, removal)];
   if (first === undefined) {
     const waitsFor = heldByPartner(context, held, behind);

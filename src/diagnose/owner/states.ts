@@ -233,7 +233,7 @@ function fails(owner: Signs): Found | undefined {
   const causes = [...unique.values()];
   const lack = `RBAC lets it neither update nor patch ${typeName(held.type)}`;
   // What refuses the request has a finding of its own, with the text and the remedy.
-  const isTold = first && (causes.length === 0 || !isAdmissionError(first.error));
+  const isTold = first && !isAdmissionError(first.error);
   const quote = isTold && !lost ? shortQuote(first.error.text) : undefined;
   // A text that quotes no answer of the API server need not be about a request; the log is evidence of all states.
   const others = refusals.filter(({ source }) => !source.startsWith('the log of '));

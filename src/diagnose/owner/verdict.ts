@@ -194,18 +194,18 @@ function leading(the: Case): Suspect | undefined {
 }
 
 /** Reports whether another one may be meant: one that has written since this one is down, or a second installation with other values of options. */
-function hasRival({ held, tied, writer }: Case, best: Suspect): boolean {
+function hasRival({ actors, held, tied, writer }: Case, best: Suspect): boolean {
   const valuesOf = ({ actor }: Suspect): string => (actor?.selectors ?? []).join();
   const optionsOf = (one: Suspect): string => valuesOf(one).replace(/=[^,]*/g, '');
   const late = best.actor?.ready === 0 ? lateWrites(held) : [];
+  const atWork = actors.filter((one) => late.some(({ manager }) => hasProgramName(one, manager)));
   return tied.some((one) => {
     const isDouble =
       isDecided(one) ||
       (hasClue(one, 'namesake') && !isFrameworkName(writer)) ||
       (hasClue(one, 'marks') && optionsOf(one) === optionsOf(best));
-    const { actor } = one;
-    const hasWritten = actor && late.some(({ manager }) => hasProgramName(actor, manager));
-    return (isDouble && valuesOf(one) !== valuesOf(best)) || (one !== best && hasWritten);
+    const hasWritten = one !== best && atWork.some((actor) => actor === one.actor);
+    return (isDouble && valuesOf(one) !== valuesOf(best)) || hasWritten;
   });
 }
 
