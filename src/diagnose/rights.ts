@@ -167,7 +167,7 @@ export function unboundRoles(
     itemsIn(list).flatMap(({ role: { kind, name } }) => (kind === 'ClusterRole' ? name : [])),
   );
   const canChangePart = (rule: RuleFacts): boolean =>
-    hasOne(rule.apiGroups, type.group) &&
+    rule.apiGroups.includes(type.group) &&
     canChange(rule) &&
     rule.resources.some((one) => parts.includes(one));
   return itemsIn(cluster.clusterRoles)

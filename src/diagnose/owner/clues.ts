@@ -68,7 +68,7 @@ export interface Suspect {
   /** The same, if its arguments leave the object out. */
   restriction?: string | undefined;
   /** What shows that it has lost a right; `isOnType`: to change the type; `role`: the ClusterRole that is bound to nobody. */
-  lost?: { text: string; isOnType: boolean; role?: string } | undefined;
+  lost?: { text: string; isOnType: boolean; role?: string | undefined } | undefined;
 }
 
 /** Everything that clues read about one held finalizer, computed once. */
@@ -415,6 +415,7 @@ export function isKnownForAnother({ product }: OwnerQuestion, { actor }: Suspect
 function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
   const { type } = held;
   const unbound = [type, ...types].flatMap((one) => unboundRoles(context, one));
+  const anyGroup = unboundRoles(context, { ...type, group: '*' });
   const refused = statusTexts(context, held).flatMap(({ text }) =>
     classifyErrorText(text).flatMap((error) =>
       error.kind === 'forbidden' && typeName(error) === typeName(type) ? error.user : [],
@@ -429,20 +430,24 @@ function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
     if (rights.isHalfMarked) return onType('a part of those of a controller is left');
     // A copy of an operator for another namespace has its role by a RoleBinding there, which may not have been read.
     const isHomeRead = context.now.places[account.namespace ?? '']?.roleBindings?.ok === true;
-    const role = unbound.find((one) => isHomeRead && isRoleOf(one, actor));
+    const isOwn = (one: string): boolean => isHomeRead && isRoleOf(one, actor);
+    const role = unbound.find(isOwn);
     if (role !== undefined) return { ...onType(`ClusterRole ${role} is bound to nobody`), role };
-    // Of that role nobody knows the type: names have to tell, and who works for another one has not lost this right.
-    const gone = rights.worksElsewhere ? undefined : roleGone(context, account);
-    if (gone === undefined) return undefined;
-    const text = `ClusterRole ${gone}, which is bound to it, does not exist`;
-    const isItsOwn = CONTROLLER.test(name) || isRoleOf(gone, actor);
-    return { text, isOnType: isNamedAfterType(held, isItsOwn ? `${namespace}/${name}` : name) };
+    // A role for all groups, or one that is gone, tells no type: names have to, and who works for another one has not lost this right.
+    const wide = anyGroup.find(isOwn);
+    const lost = rights.worksElsewhere ? undefined : (wide ?? roleGone(context, account));
+    if (lost === undefined) return undefined;
+    const fate = wide ? ' is bound to nobody' : ', which is bound to it, does not exist';
+    const isItsOwn = CONTROLLER.test(name) || isRoleOf(lost, actor);
+    const isOnType = isNamedAfterType(held, isItsOwn ? `${namespace}/${name}` : name);
+    return { text: `ClusterRole ${lost}${fate}`, isOnType, role: isOnType ? wide : undefined };
   };
 }
 
 /** Returns the RoleBindings that show whether such workloads have lost a role, or work on their own namespace. */
 export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
-  const roles = unboundRoles(context, held.type);
+  const types = [held.type, { ...held.type, group: '*' }];
+  const roles = types.flatMap((type) => unboundRoles(context, type));
   const question = questionAbout(context, held);
   return question.candidates.flatMap((candidate) => {
     const { actor, rights } = candidate;

@@ -149,12 +149,12 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   const all = typesOf(context);
   const own = isBuiltIn(held.type.group) ? [] : [held.type];
   const groups = own.map(({ group }) => group);
-  // Above the type's group there may be the group of another product.
-  const names = [domain, withoutCommonLabels(domain)];
+  // Above the type's group there may be the group of another product; of that, `operator.` is any product's part.
+  const isOwn = groups.some((group) => isDomainOf(all, group, domain));
+  const names = [domain, ...(isOwn ? [] : [withoutCommonLabels(domain)])];
   const others = all.filter(({ group }) => names.includes(group) && group !== held.type.group);
   if (others[0]) return { relation: 'other', groups: [others[0].group], types: others };
-  if (groups.some((group) => isDomainOf(all, group, domain)))
-    return { relation: 'own', groups, types: own };
+  if (isOwn) return { relation: 'own', groups, types: own };
   const isNone = isOfNoDomain(held);
   // The types of a company, of which any program may have set it.
   const below = all.filter(({ group }) => domain.includes('.') && group.endsWith(`.${domain}`));
