@@ -5,21 +5,13 @@ import * as core from '@actions/core';
 import { describeError, describeFailure } from './base/errors.ts';
 import { onCancel } from './base/process.ts';
 import { createRedactor, redactDeep } from './base/redact.ts';
-import { upperFirst } from './base/text.ts';
 import { systemClock } from './base/time.ts';
 import { runInCluster } from './in-cluster.ts';
-import {
-  commentInputs,
-  DROPPED_INPUTS,
-  INPUT_ROWS,
-  type InputName,
-  type Inputs,
-  readInputs,
-} from './inputs.ts';
+import { commentInputs, INPUT_ROWS, type InputName, type Inputs, readInputs } from './inputs.ts';
 import type { RunResult } from './model/result.ts';
 import { outputsOf } from './outputs.ts';
 import { createActionLog, Publisher } from './publish/publish.ts';
-import { readWorkflowRun, restriction } from './publish/workflow-run.ts';
+import { lackOfSecrets, readWorkflowRun } from './publish/workflow-run.ts';
 import { logReport } from './report/plain-text.ts';
 import { type Ending, type View, viewOf } from './report/view.ts';
 import { GATE_VERSION } from './version.ts';
@@ -32,9 +24,6 @@ export async function runAction(): Promise<number> {
   redactor.add(given['github-token']);
   const { signal, dispose } = onCancel();
   const log = createActionLog(redactor);
-  for (const [name, instead] of Object.entries(DROPPED_INPUTS)) {
-    if (core.getInput(name) !== '') log.warning(`input "${name}" no longer exists: ${instead}`);
-  }
   const run = readWorkflowRun(process.env, given.matrix);
   const startedAt = systemClock.now();
   const elapsedMs = (): number => systemClock.now() - startedAt;
@@ -68,9 +57,7 @@ export async function runAction(): Promise<number> {
   };
   const fail = async (error: unknown): Promise<number> => {
     const { message, hint, frames } = describeFailure(error);
-    const restricted = run && restriction(run);
-    const noSecrets = `${upperFirst(restricted ?? '')}, which gets no secrets: a kubeconfig from one is empty.`;
-    const hints = [hint, restricted && noSecrets].filter((text) => text !== undefined);
+    const hints = [hint, run && lackOfSecrets(run)].filter((text) => text !== undefined);
     log.error(message, 'Namespace Teardown Gate could not work');
     for (const text of hints) log.line(text);
     for (const frame of frames) log.debug(frame);

@@ -102,11 +102,6 @@ export const INPUTS = {
   ),
 } satisfies Record<string, InputRow>;
 
-/** Inputs that left, and what replaces them. A workflow that sets one gets a warning and goes on. */
-export const DROPPED_INPUTS: Record<string, string> = {
-  'forecast-report': 'compare the report.json of the forecast with that of the teardown',
-};
-
 export type InputName = keyof typeof INPUTS;
 export const INPUT_ROWS = Object.entries(INPUTS) as [InputName, InputRow][];
 
@@ -227,6 +222,10 @@ function checkTogether(inputs: Inputs, raw: Record<InputName, string>): void {
   const rules: [isBroken: boolean, message: string, hint?: string][] = [
     lacks('terminating-for', 'terminating', 'true'),
     lacks('order-timeout', 'delete', 'ordered'),
+    [
+      inputs.orderTimeoutMs > inputs.timeoutMs,
+      `${said('order-timeout')} and "timeout", which includes it, is "${raw.timeout}"; give a longer "timeout"`,
+    ],
     [
       namespaces.length === 0 && selector === '' && terminating === undefined,
       'inputs "namespace" and "selector" are both empty; name at least one namespace, or a label selector, or set "terminating" to true',

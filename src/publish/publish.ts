@@ -15,7 +15,7 @@ import type { Ending } from '../report/view.ts';
 import { connectHost, failureOf } from './host-api.ts';
 import { findPullRequest } from './pull-request.ts';
 import { adviceFor, putComment } from './put-comment.ts';
-import { hash, restriction, runUrl, type WorkflowRun } from './workflow-run.ts';
+import { hash, isForFork, runUrl, type WorkflowRun } from './workflow-run.ts';
 
 /** GitHub discards a job summary above 1 MiB, and one just below it may disappear without an error. */
 const MAX_SUMMARY_BYTES = 900 * 1024;
@@ -145,11 +145,11 @@ export class Publisher {
           continue;
         }
         if (signal.aborted && !limit.aborted) return '';
-        const restricted = restriction(run);
-        const advice = upperFirst(adviceFor(failure, restricted));
+        const isFork = isForFork(run);
+        const advice = upperFirst(adviceFor(failure, isFork));
         const trouble = `could not ${tried}: ${failure.message.replace(/\.$/, '')}. ${advice}.`;
         // A run that passed only looks for a red comment of an earlier run, which such a token has hardly written.
-        const isExpected = restricted !== undefined || (!mayCreate && failure.status === 403);
+        const isExpected = isFork || (!mayCreate && failure.status === 403);
         log[isExpected ? 'notice' : 'warning'](trouble);
         return '';
       }

@@ -46,13 +46,12 @@ const PERMISSION = /not accessible by|must have|permission|scope|not granted/i;
 
 const ELSEWHERE = 'the step log has the report';
 
-/** `restricted`: why the token of this run cannot write. */
-export function adviceFor(failure: HostFailure, restricted: string | undefined): string {
+export function adviceFor(failure: HostFailure, isFork: boolean): string {
   const { status, message } = failure;
   if (status === 401) return 'the input "github-token" is no valid token, or it has expired';
   // A host hides with 404 what a token may not see. A 403 has many other reasons, against which no permission helps: a
   // rate limit, a locked conversation, single sign-on, the address of the runner, a proxy.
   if (status !== 404 && !(status === 403 && PERMISSION.test(message))) return ELSEWHERE;
-  if (restricted !== undefined) return `${restricted}, and its token can only read; ${ELSEWHERE}`;
+  if (isFork) return `the token of a run for a fork can only read; ${ELSEWHERE}`;
   return `${status === 404 ? 'if it exists, ' : ''}add "permissions: pull-requests: write" to the job (a token of your own needs "Pull requests: Read and write"; a classic one "repo")`;
 }

@@ -73,16 +73,20 @@ export function runUrl(at: WorkflowRun, { id, attempt }: Pick<WorkflowRun, 'id' 
   return `${serverUrl}/${event.repository}/actions/runs/${id}/attempts/${attempt}`;
 }
 
-/** Why a run of this event has no secrets and a token that cannot write. */
-export function restriction({ event }: WorkflowRun): string | undefined {
-  const { actor, name, payload, repository } = event;
-  if (actor === 'dependabot[bot]' && /^(push|pull_request)$/.test(name))
-    return 'Dependabot started this run';
+/** Reports whether the run is for a pull request from a fork: its token cannot write. */
+export function isForFork({ event: { name, payload, repository } }: WorkflowRun): boolean {
   const head = valueAt(payload, 'pull_request', 'head');
   // A fork that was deleted has no repository.
   const from = stringAt(head, 'repo', 'full_name')?.toLowerCase();
-  const isOfFork = name === 'pull_request' && isObject(head) && from !== repository.toLowerCase();
-  return isOfFork ? 'this run is for a pull request from a fork' : undefined;
+  return name === 'pull_request' && isObject(head) && from !== repository.toLowerCase();
+}
+
+/** Why a kubeconfig from a secret may be empty in this run. */
+export function lackOfSecrets(run: WorkflowRun): string | undefined {
+  if (isForFork(run)) return 'A run for a fork gets no secrets: a kubeconfig from one is empty.';
+  const { actor, name } = run.event;
+  if (actor !== 'dependabot[bot]' || !/^(push|pull_request)$/.test(name)) return undefined;
+  return 'A run by Dependabot gets only the secrets for Dependabot: add the kubeconfig to them.';
 }
 
 /** Can stand in an HTML comment and reveals nothing. */

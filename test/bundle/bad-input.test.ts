@@ -64,11 +64,6 @@ describe.concurrent('the action', () => {
   });
   test.each<[what: string, env: () => Variables, says: RegExp]>([
     [
-      'an input has left',
-      () => ({ 'INPUT_FORECAST-REPORT': 'old/report.json' }),
-      /::warning.*::input "forecast-report" no longer exists/,
-    ],
-    [
       'GITHUB_OUTPUT does not exist',
       () => ({ GITHUB_OUTPUT: '/nonexistent/output' }),
       /could not set the outputs of this step: .*\/nonexistent\/output/,

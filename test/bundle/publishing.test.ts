@@ -108,9 +108,9 @@ describe.concurrent('a gate that cannot work', () => {
       inputs: { kubeconfig: '' },
       event: { name: 'pull_request', payload: pullRequest('somebody/shop', 9) },
     });
-    const hint = /for a pull request from a fork, which gets no secrets/;
-    expect(run.stdout).toMatch(hint);
-    expect(run.summary.replace(/&#\d+;/g, '')).toContain('from a fork, which gets no secrets');
+    const hint = 'A run for a fork gets no secrets';
+    expect(run.stdout).toContain(hint);
+    expect(run.summary.replace(/&#\d+;/g, '')).toContain(hint);
   });
 });
 
