@@ -86,12 +86,12 @@ const ADVICE: Partial<Record<FailureKind, string>> = {
   forbidden:
     'Grant this identity "get", "list" and "watch" on namespaces by a ClusterRole and a ClusterRoleBinding, with the rule { apiGroups: [""], resources: ["namespaces"], verbs: ["get", "list", "watch"] }; a Role inside the namespace is deleted together with it.',
   unauthorized:
-    'The credentials of this context are refused: they may have expired, or belong to another cluster.',
+    'The credentials of this context are refused: they may have expired, or belong to another cluster or to an identity that this cluster does not know (on EKS: one without an access entry).',
   'server-error': FAILING,
   throttled: FAILING,
 };
 const UNREACHABLE =
-  'Check that the kubeconfig names the right cluster, that the runner can reach this address (firewall, VPN, proxy), and that a Kubernetes API server answers there.';
+  'Check that the kubeconfig has the address and the certificate authority of the right cluster, that the runner can reach it (firewall, VPN, proxy), and that a Kubernetes API server answers there.';
 
 function cannotStartError(
   verb: string,

@@ -143,7 +143,9 @@ function lastSeen({ examinations, follower: { name, trouble } }: Case): Examinat
     !discovery.ok || unread.some(({ reason }) => reason === trouble.message);
   const seen = examinations.findLast((one) => !isBlind(one)) ?? last;
   const reason = `${trouble.message}; the report shows what was read at ${seen.snapshot.takenAt}`;
-  const notInspected = [{ what: `namespace ${name}`, reason }, ...seen.diagnosis.notInspected];
+  const grant = { apiGroup: '', resource: 'namespaces', verb: 'get' };
+  const own = { what: `namespace ${name}`, reason, ...(trouble.kind === 'forbidden' && { grant }) };
+  const notInspected = [own, ...seen.diagnosis.notInspected];
   return { ...seen, diagnosis: { ...seen.diagnosis, notInspected } };
 }
 

@@ -107,7 +107,11 @@ const CLAUSES: readonly (readonly [code: RegExp, clause: string, end?: 'for good
   ],
   [/^(?:ENOTFOUND|EAI_AGAIN)$/, 'host not found'],
   [/^(?:UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'connection timed out', 'late'],
-  [/^CERT_HAS_EXPIRED$/, 'certificate has expired', 'for good'],
+  [
+    /^CERT_HAS_EXPIRED$/,
+    'the certificate of the server has expired, or the clock here is wrong',
+    'for good',
+  ],
   // Node's own message lists every name in the certificate.
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'certificate is not valid for this host', 'for good'],
   [/SELF_SIGNED|^UNABLE_TO_|^CERT_/, 'unknown certificate authority', 'for good'],

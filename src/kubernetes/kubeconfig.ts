@@ -44,7 +44,9 @@ export function findAccess(search: Search): Access {
   // A file that is named stands for its cluster. In the cluster of this pod the namespace would not exist, and the
   // run would pass.
   const mayBePod = named + context === '';
-  if (mayBePod && isInPod(search)) return podAccess(search);
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
+  const isInPod = host && port && existsSync(join(search.root ?? '', SERVICE_ACCOUNT, 'token'));
+  if (mayBePod && isInPod) return podAccess(search);
   const tried = files.map(
     (file) => `${shownPath(file)} ${existsSync(file) ? 'has no contexts' : 'does not exist'}`,
   );
@@ -98,7 +100,9 @@ function readKubeconfig(file: string): Kubeconfig | undefined {
       const isEmpty = isObject(document) && Object.keys(document).length === 0;
       config.loadFromString(isEmpty ? '{}' : text, { onInvalidEntry: 'filter' });
       config.makePathsAbsolute(dirname(file));
-      if (isObject(document)) return { file, document, config };
+      if (/: "?(?:DATA\+OMITTED|REDACTED)\b/.test(text))
+        problem = 'without --raw, "kubectl config view" leaves certificates and tokens out';
+      else if (isObject(document)) return { file, document, config };
     } catch {}
   }
   throw new ActionError(
@@ -177,11 +181,6 @@ function safeUrl(text: string, cluster: string): string {
 }
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
-
-function isInPod({ env, root = '' }: Search): boolean {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
-  return Boolean(host && port) && existsSync(join(root, SERVICE_ACCOUNT, 'token'));
-}
 
 function podAccess({ root = '' }: Search): Access {
   const config = new KubeConfig();

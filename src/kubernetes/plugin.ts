@@ -90,7 +90,7 @@ export async function logInByPlugin(
   const said = show(maskSettings(stderr, exec, session.env));
   throw new ActionError(
     `${plugin} ${problem}${said && `: ${said}`}`,
-    'It may be waiting for an interactive login; configure a login that works without a person',
+    'Log in before the gate starts, in a way that works without a person',
   );
 }
 
@@ -122,10 +122,10 @@ function maskSettings(message: string, exec: JsonObject, env: Session['env']): s
     ...Object.entries(env).flatMap(([name, value = '']) => (SECRET.test(name) ? [value] : [])),
   ];
   for (const text of given) {
-    const words = text.replace(/^(?:--?[\w-]+=|-\w)/, '').split(/[\s"'`=;|&()<>]+/);
-    for (const word of words) {
+    const value = text.replace(/^(?:--?[\w-]+=|-\w)/, '');
+    for (const word of [value, ...value.split(/[\s"'`=;|&()<>]+/)]) {
       const isPath = /^[~.]{0,2}\//.test(word);
-      if (!isPath && (words.length === 1 || /\d/.test(word))) settings.add(word);
+      if (!isPath && (word === value || /\d/.test(word))) settings.add(word);
     }
   }
   return settings.redact(message);

@@ -78,7 +78,8 @@ function withoutCause(namespace: NamespaceResult): Situation | undefined {
     const text = 'Look at what the question names; only the deletion itself answers it for certain';
     return ['an open question', open, { text }, first.reason];
   }
-  const text = 'Allow the gate to read the rest: add the permissions below to its role';
+  const text =
+    'Allow the gate to read the rest: grant the permissions below by a ClusterRole (a Role inside the namespace is deleted with it)';
   const look = notInspected.some(({ grant }) => grant) ? { text } : examine;
   const message = `may be held by objects that could not be read${reports}`;
   return ['not everything could be read', message, look, quote];

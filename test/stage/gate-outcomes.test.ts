@@ -107,15 +107,11 @@ describe('at the start', () => {
       failure: { ...FORBIDDEN, message: 'User "system:anonymous" cannot get' },
       hint: /no credentials/,
     },
-    { failure: REFUSED, hint: /reach this address/ },
+    { failure: REFUSED, hint: /authority of the right cluster, that the runner can reach it/ },
     { failure: BROKEN, hint: /Try again/ },
     {
       failure: { kind: 'unreadable' as const, message: 'a login page' },
       hint: /API server answers there/,
-    },
-    {
-      failure: { kind: 'timeout' as const, message: 'no answer within 15 s' },
-      hint: /reach this address/,
     },
   ])('an error when the namespace cannot be read ($failure.kind)', async (row) => {
     const { failure, hint, isAnonymous = false } = row;
@@ -189,6 +185,7 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
     ['401 after it', UNAUTHORIZED, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
     ['401 during the last look', UNAUTHORIZED, 119_000, ['owner-unknown'], '2026-03-02T10:01:30'],
     ['no server after it', REFUSED, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
+    ['403 after it', FORBIDDEN, 100_000, ['owner-unknown'], '2026-03-02T10:01:30'],
   ])(
     '%s: inconclusive, with what was seen, and when; credentials that end, end the run',
     async (_, failure, fromMs, roots, at) => {
@@ -210,6 +207,7 @@ describe('a namespace that cannot be read is never reported as deleted', () => {
       if (at === '') return;
       expect(unread?.[0]).toContain(`namespace ${DEMO}: ${failure.message}; the report shows`);
       expect(unread?.[0]).toContain(at);
+      expect(result.diagnosis?.notInspected[0]?.grant !== undefined).toBe(failure === FORBIDDEN);
       expect(result.diagnosis?.findings[0]?.message).toContain('some.random/finalizer');
     },
   );

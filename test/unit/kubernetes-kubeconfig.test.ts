@@ -232,6 +232,11 @@ describe('a secret in place of the path of a kubeconfig', () => {
     expect(message).toMatch(/not valid YAML of a kubeconfig$/);
     expect(message).not.toContain('secret');
   });
+
+  test.each(['DATA+OMITTED', '"REDACTED"'])('that kubectl has left out is missed: %s', (token) => {
+    const kubeconfig = write('k', simple('a').replace(/token: [^}\s]+/, `token: ${token}`));
+    expect(refusal({ kubeconfig }).message).toMatch(/without --raw, "kubectl config view" leaves/);
+  });
 });
 
 test('the server of a cluster is an https URL, or one of this machine', () =>
