@@ -138,7 +138,8 @@ export class Following {
     while (!over.aborted) {
       const woken = new AbortController();
       this.wake = () => woken.abort();
-      const nextAt = checkedAt + (this.isWatched ? POLL_MS.watched : POLL_MS.unwatched);
+      const isSure = this.isWatched && this.open().every(({ trouble }) => trouble === undefined);
+      const nextAt = checkedAt + (isSure ? POLL_MS.watched : POLL_MS.unwatched);
       const signal = AbortSignal.any([over, woken.signal]);
       if (due.size === 0) await clock.sleep(Math.max(0, nextAt - clock.now()), signal);
       const isTime = clock.now() >= nextAt;
