@@ -220,11 +220,11 @@ function saysWell(conditions: readonly Condition[] = []): boolean {
 const ABNORMAL =
   /^Not[A-Z]|[Uu]n(?:healthy|available|reachable)|[Ff]ail|[Ee]rror|[Dd]egraded|[Ss]talled|[Bb]locked|[Dd]enied|[Rr]efus|[Uu]nable|[Cc]onflict|[Tt]erminal|[Rr]ecoverable/;
 /** `Ready=False` of a terminating object is a failure only if its reason or its text says so. */
-const FAILED_REASON = /(?<!No)(?:Fail|Error|Denied|Refused)/;
+const FAILED_REASON = /(?<!Not?)(?:Fail|Error|Denied|Refused)/;
 
-/** Reports whether a condition says that something is not well, by its type and status, or else by its reason. */
+/** Reports whether a condition says that something is not well, by its type and status, or else by its reason (`ReconcileFailed=False (LastReconcileCycleFailed)`). */
 function isAgainstIt({ type, status, reason }: Condition): boolean {
-  if (ABNORMAL.test(type)) return status !== 'False';
+  if (ABNORMAL.test(type)) return status !== 'False' || FAILED_REASON.test(reason);
   // A condition without a status is true while it exists (Argo CD, ApplicationCondition).
   return !['', 'True'].includes(status) || ABOUT_REMOVAL.test(type) || FAILED_REASON.test(reason);
 }
