@@ -695,7 +695,7 @@ test.each([
   ['aws-load-balancer-uninstalled', 'kyverno', 'kyverno-background', 'controller', 'owner-missing'],
   ['aws-load-balancer-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
   ['external-secrets-uninstalled', 'tools', 'metacontroller', 'metacontroller', 'owner-missing'],
-  ['kubebuilder-v4-uninstalled', 'kasten-io', 'executor-svc', 'executor', 'owner-missing'],
+  ['kubebuilder-v4-uninstalled', 'pepr-system', 'pepr-uds-core', 'server', 'owner-missing'],
   ['kubebuilder-v4-rights-left', 'tools', 'cache-deployer', 'deployer', 'owner-missing'],
 ])('%s: the only administrator %s/%s runs %s', (look, namespace, name, program, code) => {
   const { owners } = told(`everyday-${look}`, (now) => {

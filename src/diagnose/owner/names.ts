@@ -12,16 +12,17 @@ export const FRAMEWORKS = /^(?:kopf|helm-operator|ansible-operator)$/;
 const FRAMEWORK_NAMES =
   /^(?:manager|controller|controller-manager|operator|agent|kopf|main|cmd|v\d+|app|server|provider)$/i;
 
-/** Field managers of tools for people, of client libraries and of Kubernetes itself. */
+/** Field managers of tools for people, of client libraries, of Kubernetes itself, and of classes (the Java Operator SDK). */
 const GENERIC_FIELD_MANAGERS =
-  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|(?:terraform|pulumi|ansible)(?!.*operator).*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici)$/i;
+  /^(?:kubectl.*|helm|node|python.*|java|unknown|curl|Mozilla|OpenAPI-Generator|Go-http-client|kube-apiserver|kube-controller-manager|before-first-apply|(?:terraform|pulumi|ansible)(?!.*operator).*|rancher|oc|k9s|lens.*|dashboard|client|okhttp|fabric8.*|axios.*|node-fetch|undici|[a-z\d]+reconciler)$/i;
 
 /** Tools for GitOps, packages, policies, backup, dashboards and CI, which may change everything and remove no finalizer of others. */
 export const GENERAL_TOOLS =
   /^(?:argo-?cd.*|gitops.*|gotk-.*|flux.*|(?:source|kustomize|helm|notification|image-.*)-controller|fleet-.*|olm-operator|catalog-operator|kyverno.*|gatekeeper.*|kubewarden.*|opa|(?:.*-)?policy-(?:engine|controller|server|agent)|velero.*|node-agent|k8up.*|kasten.*|kanister.*|stash.*|(?:kubernetes-)?dashboard.*|headlamp.*|rancher.*|octant|lens|k9s|tiller|jenkins.*|gitlab-(?:runner|agent).*|(?:actions-|gha-|github-).*runner.*|buildkite.*|drone.*|concourse.*|teamcity.*|azure-pipelines.*|spinnaker.*|harness-delegate.*|octopus-.*|kluctl.*|stork|atlantis.*|portainer.*|cattle-.*|botkube.*|robusta.*|komodor.*|devtron.*|teleport.*|castai-.*|tekton-pipelines-controller|prometheus.*)$/;
 
 /** Namespaces that such a product's own installer names. Others, as `gitops` or `octopus-prod`, are of teams. */
-const TOOL_NAMESPACES = /^(?:kasten-io|cattle-(?:system|fleet-system|fleet-local-system))$/;
+const TOOL_NAMESPACES =
+  /^(?:kasten-io|cattle-(?:fleet-(?:local-)?)?system|config-management-system|pepr-system)$/;
 
 export function isGeneralTool({ name, namespace, programs }: Actor): boolean {
   return (
