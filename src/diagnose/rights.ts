@@ -110,8 +110,9 @@ export function rightsOf(
     impersonates: own.some(({ rule }) => rule.verbs.includes('impersonate')),
     /** Only bindings of the namespace itself let the account change them. */
     isLocal: change.length > 0 && change.every(({ namespace }) => namespace !== undefined),
-    /** Rules name the type and its status or finalizers, and let it change both, as its controller does. */
+    /** Rules name the type and its status or finalizers, or (`isOnGroup`) all types of its group, and let it change these, as its controller does. */
     isMarked: [changing(resource), parts].every((grants) => grants.some(isNamed)),
+    isOnGroup: changing('*').some(isNamed),
     /** Rules name the type, and let it watch the objects and change their status. */
     isHalfMarked: watch === 'named' && status.some(isNamed),
     /** A rule is about the type's group, with any verbs on any of its types. */

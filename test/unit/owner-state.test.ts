@@ -122,7 +122,7 @@ test.each(['a', '[', 'a ', '\n'])(
 
 test.each([
   ['widget.finalizers.platform.example.com', 'own'],
-  ['finalizers.acme.platform.example.com', 'own'],
+  ['finalizers.widget.example.com', 'own'],
   ['gadget.finalizers.platform.example.com', 'foreign'],
   ['finalizer', 'none'],
   ['acme.finalizer.name', 'none'],

@@ -36,7 +36,6 @@ import { isRenewed, leasesOfProgram, runsAs } from './leases.ts';
 import { logLinesNaming } from './logs.ts';
 import {
   containsName,
-  domainOf,
   FRAMEWORKS,
   hasProgramName,
   identifiesProgram,
@@ -113,7 +112,7 @@ export const CLUES = {
   },
   marks: {
     weight: 'marks',
-    text: 'RBAC rules that name the type and its status or finalizers let it change both, as its controller does',
+    text: 'RBAC rules that name the type or its group let it change the objects and their status or finalizers, as its controller does',
     finds: isMarked,
   },
   installation: {
@@ -351,7 +350,7 @@ function isKnown({ candidates, product, ...question }: OwnerQuestion, candidate:
   return isProduct(candidate) && !isLeft && product.owner;
 }
 
-/** A ServiceAccount that no workload uses stands for a controller that is gone. */
+/** A ServiceAccount that no workload uses stands for a controller that is gone, if rules name the type: tools of people have rules for a group as well. */
 function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const { actor, account, rights } = suspect;
   const { context, domain, held } = question;
@@ -361,7 +360,8 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const all = domain.types.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
-  const isIt = all.every((one) => one.isMarked) && !isPartner(question, suspect);
+  const isOn = (one: Rights): boolean => one.isMarked || (actor !== undefined && one.isOnGroup);
+  const isIt = all.every(isOn) && !isPartner(question, suspect);
   return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }
 
@@ -466,6 +466,11 @@ function isOfType({ kind, group }: ResourceType, products: readonly string[]): b
   return products.some((name) => words.some((word) => name.replaceAll('-', '').endsWith(word)));
 }
 
+/** Returns the words of a name: `controller`, `autoneg` and `neg` of `controller.autoneg.dev/neg`. The end of its domain is none. */
+function wordsOf(name: string): string[] {
+  return name.replace(/\.\w+(?=\/|$)/, '').split(/[./]/);
+}
+
 function productOf(name: string): string {
   return name.replace(/(?:-(?:controller|manager|operator))+$/, '');
 }
@@ -520,9 +525,10 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
         (!rights.worksElsewhere &&
           unboundRoles(context, held.type, [held.type.resource]).length > 0)));
   // Everybody's operators write as `manager`: of the finalizer of another domain that says nothing.
+  const words = wordsOf(held.finalizer);
   const isForeign =
     domain.relation === 'other' ||
-    (domain.relation === 'foreign' && !hasCommonLabel(domainOf(held.finalizer), held.type.group));
+    (domain.relation === 'foreign' && !wordsOf(held.type.group).some((one) => words.includes(one)));
   const runsIt =
     !isForeign &&
     !isGeneralTool(actor) &&
@@ -536,20 +542,13 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const by = alikeIn(question).find((one) => one.actor === actor);
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
   if (product && isWorkloadOf(product, actor.name)) return product.owner;
+  const own = productOf(actor.name);
+  const isOwn = rights.change === 'named' && !rights.worksElsewhere && domain.relation !== 'other';
+  if (isOwn && words.includes(own)) return actor.name;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
-  const own = productOf(actor.name);
   const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));
   return isLost && isIt && !product && !hasMarked(question) && actor.name;
-}
-
-/** Reports whether two domains share more than their end: `ory.hydra.sh` and `hydra.ory.sh`. */
-function hasCommonLabel(one: string, other: string): boolean {
-  const others = other.split('.').slice(0, -1);
-  return one
-    .split('.')
-    .slice(0, -1)
-    .some((label) => others.includes(label));
 }
 
 /** Returns the field managers of the status that are controllers. Of another product's finalizer they tell nothing. */

@@ -109,14 +109,14 @@ export function isOfControllerManager(held: Held): boolean {
 
 /** Recognizes `widget-operator`, of Widgets. Many programs are named after built-in types. */
 export function isNamedAfterType({ type: { kind, group } }: Held, name: string): boolean {
-  const words = [kind.toLowerCase(), ...withoutCommonLabels(group).split('.').slice(0, 1)];
+  const words = [kind.toLowerCase(), ...withoutCommonLabels(group).split('.').slice(0, -1)];
   const lower = name.toLowerCase().replaceAll('-', '');
   return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
 }
 
 /** Recognizes `postgrescluster-controller`, of PostgresClusters: a controller inside of a program, which may have any name. */
 export function isControllerOfType({ type: { kind } }: Held, manager: string): boolean {
-  return ['controller', 'reconciler'].some((role) => isSameName(manager, `${kind}-${role}`));
+  return isSameName(manager, `${kind}-controller`);
 }
 
 /** Reports whether a cloud provider often runs the owner where the cluster does not show it. */
@@ -166,17 +166,17 @@ const COMMON_LABEL =
   /^(?:operator|controller|apps?|foreground|background)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
 
 /**
- * Reports whether a domain is the group, above it, or below it by a type of the group, or by words with which its kind
+ * Reports whether a domain is the group, above it, or below these by a type of the group, or by words with which its kind
  * begins or ends (`kubeadm` of KubeadmControlPlane, `api-key` of ApiKey). `apps.` and `operator.` of one project are siblings.
  */
 function isDomainOf(types: readonly ResourceType[], group: string, domain: string): boolean {
   const [project = '', root = ''] = [domain, group].map(withoutCommonLabels);
-  if (`.${root}`.endsWith(`.${project}`)) return true;
-  const below = project.endsWith(`.${root}`) ? project.slice(0, -root.length - 1) : '';
-  const part = below.replaceAll('-', '');
-  const isTypes = ({ kind, resource }: ResourceType): boolean =>
-    part === resource || kind.toLowerCase().startsWith(part) || kind.toLowerCase().endsWith(part);
-  return part !== '' && types.some((type) => type.group === group && isTypes(type));
+  const isAbove = (one: string): boolean => `.${root}`.endsWith(`.${one}`);
+  const [label = '', ...rest] = project.split('.');
+  const part = label.replaceAll('-', '');
+  const isPart = ({ group: its, kind, resource }: ResourceType): boolean =>
+    its === group && (resource.startsWith(part) || kind.toLowerCase().endsWith(part));
+  return isAbove(project) || (rest.length > 1 && isAbove(rest.join('.')) && types.some(isPart));
 }
 
 /** At least two labels stay: `apps.example.com` becomes `example.com`, `operator.io` does not change. */
