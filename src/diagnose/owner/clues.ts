@@ -508,22 +508,15 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const { context, domain, held, product, writer } = question;
   const { actor, lost, rights } = candidate;
   if (actor === undefined || WEBHOOK.test(actor.name)) return false;
+  // Applications have containers called `app` or `server`, and no rights either. The command of a framework tells.
+  const isCommand = FRAMEWORKS.test(writer);
+  const isForNothingElse =
+    !rights.worksElsewhere && !(rights.changesSibling && !(isCommand && rights.change));
   const isTied = (): boolean =>
     rights.change === 'named' ||
     lost !== undefined ||
-    // Applications have containers called `app` or `server`, and no rights either.
-    ((FRAMEWORKS.test(writer) || CONTROLLER.test(actor.name)) &&
-      ((rights.watch === 'named' && !rights.changesSibling) ||
-        hasNoRight(context, actor.account))) ||
+    ((isCommand || CONTROLLER.test(actor.name)) && isForNothingElse) ||
     isNamedAfterType(held, identifiesProgram(actor.name) ? actor.name : actor.namespace);
-  // Of a framework no status tells: one that works for nothing else may change everything, or has lost its right and is left
-  // with a part of it, or its role with nobody.
-  const isLeft = (): boolean =>
-    (rights.change === 'everything' && !rights.worksElsewhere) ||
-    (!rights.changesSibling &&
-      (rights.reachesGroup ||
-        (!rights.worksElsewhere &&
-          unboundRoles(context, held.type, [held.type.resource]).length > 0)));
   // Everybody's operators write as `manager`: of the finalizer of another domain that says nothing.
   const words = wordsOf(held.finalizer);
   const isForeign =
@@ -534,11 +527,9 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     !isGeneralTool(actor) &&
     isFrameworkName(writer) &&
     runsAs(context, actor, writer) &&
-    (FRAMEWORKS.test(writer)
-      ? isTied() || isLeft()
-      : isTied() &&
-        !rights.worksElsewhere &&
-        statusWriters(held).some((by) => by.manager === writer));
+    isTied() &&
+    (isCommand ||
+      (!rights.worksElsewhere && statusWriters(held).some((by) => by.manager === writer)));
   const by = alikeIn(question).find((one) => one.actor === actor);
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
   if (product && isWorkloadOf(product, actor.name)) return product.owner;
