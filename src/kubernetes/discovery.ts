@@ -3,6 +3,7 @@ import { type Read, readOk } from '../model/read.ts';
 import type { Discovery, ResourceType } from '../model/snapshot.ts';
 import { unreadable } from './failures.ts';
 import { type GetJson, PLAIN_JSON } from './list-and-watch.ts';
+import { isPathSegment } from './paths.ts';
 
 /** v2 since Kubernetes 1.30, v2beta1 since 1.26. Servers require the parameters in the order g, v, as. */
 const AGGREGATED = [
@@ -47,8 +48,8 @@ function typesOf(document: Json, group: string, version: string): ResourceType[]
   return arrayAt(document, 'resources').flatMap((entry) => {
     const resource = stringAt(entry, 'resource') ?? '';
     const kind = stringAt(entry, 'responseKind', 'kind') ?? '';
-    // client-go, and with it the namespace controller, also skips resources without a kind.
-    if (resource === '' || kind === '') return [];
+    // client-go, and with it the namespace controller, also skips resources without a kind. No path can name "..".
+    if (kind === '' || ![group || 'v1', version, resource].every(isPathSegment)) return [];
     const namespaced = stringAt(entry, 'scope') === 'Namespaced';
     return [{ group, version, resource, kind, namespaced, verbs: stringsAt(entry, 'verbs') }];
   });
