@@ -1,3 +1,4 @@
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { getOctokit } from '@actions/github';
 import { describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
@@ -86,6 +87,8 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
   const ignore = (): void => undefined;
   const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   const userAgent = 'namespace-teardown-gate';
+  // As for the cluster: companies add their authority to the system.
+  setDefaultCACertificates([...getCACertificates('default'), ...getCACertificates('system')]);
   const octokit = getOctokit(options.token, { baseUrl: apiUrl, log, userAgent });
   octokit.hook.before('request', (given) => {
     given.request['log'] = log;

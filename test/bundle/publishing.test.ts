@@ -1,17 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/base/json.ts';
 import { ADMIN_TOKEN, type ApiServer, startApiServer } from '../stub/api-server.ts';
+import { createAuthority, issue } from '../stub/certificates.ts';
 import { type FaultRule, startFaultProxy } from '../stub/fault-proxy.ts';
 import { edit, notFoundNamespace, unauthorized } from '../stub/faults.ts';
 import { type Github, startGithub } from '../stub/github.ts';
 import { readRecording } from '../stub/recordings.ts';
-import {
-  REPOSITORY_NAME,
-  runStep,
-  type StepOptions,
-  type StepRun,
-  startStep,
-} from '../stub/runner.ts';
+import { REPOSITORY_NAME, runStep, type StepOptions, startStep } from '../stub/runner.ts';
 import { commandsIn } from '../stub/runner-commands.ts';
 import { runTerminal } from '../stub/terminal.ts';
 import { annotations, Bench, NAME, NAMESPACE } from './bench.ts';
@@ -43,14 +38,7 @@ interface Given extends Partial<StepOptions> {
   pull?: number;
 }
 
-async function step({
-  rules = [],
-  id = 1,
-  pull = PULL,
-  env,
-  inputs,
-  ...more
-}: Given): Promise<StepRun> {
+async function step({ rules = [], id = 1, pull = PULL, env, inputs, ...more }: Given) {
   const proxy = await startFaultProxy({ target: server.url, rules });
   try {
     return await runStep({
@@ -91,10 +79,14 @@ test('the comment of a job turns green with its next run, and the one of another
 });
 
 describe.concurrent('a gate that cannot work', () => {
-  test('is reported in summary and comment, which is no longer green', async () => {
+  test('is reported in summary and comment, also to a host whose authority only the system knows', async () => {
+    const authority = await createAuthority('company');
+    const host = await startFaultProxy({ target: github.url, tls: await issue(authority) });
+    const env = { SSL_CERT_FILE: bench.file(authority.cert) };
     await step({ pull: 7, id: 1, rules: [GONE], inputs: { comment: 'always' } });
     expect(headline(7)).toContain('✅');
-    const run = await step({ pull: 7, id: 2, rules: [REFUSED] });
+    const run = await step({ pull: 7, id: 2, rules: [REFUSED], githubApiUrl: host.url, env });
+    await host.close();
     expect(headline(7)).toContain('🔴 The teardown gate could not work');
     expect(run.summary).toContain('401');
     expect(run.outputs).toMatchObject({
