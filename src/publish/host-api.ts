@@ -1,6 +1,6 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { getOctokit } from '@actions/github';
-import { describeError } from '../base/errors.ts';
+import { causeChain, describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
 import { plainText, shorten } from '../base/text.ts';
 
@@ -110,13 +110,13 @@ export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
   const response = valueAt(error as Json, 'response');
   const status = numberAt(response, 'status');
   if (status === undefined) {
-    const { cause = error } = error as Error;
-    if ((cause as Error).name === 'TimeoutError') {
+    const cause = causeChain(error).at(-1) as Error;
+    if (cause.name === 'TimeoutError')
       return { message: 'no answer in time', retryMs: RETRY_PAUSE_MS };
-    }
-    // The client's own errors about an answer contain no request.
+    // The client's own errors about an answer contain no request. The option that Node advises would change nothing.
+    const message = brief(describeError(cause).replace(/; if the root CA is .*?-ca\b/, ''));
     return error instanceof Error && 'request' in error
-      ? { message: brief(describeError(error)), retryMs: RETRY_PAUSE_MS }
+      ? { message, retryMs: RETRY_PAUSE_MS }
       : { message: 'the answer is not that of a GitHub API' };
   }
   const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON';

@@ -1,5 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { connectHost, failureOf, type HostApi } from '../../src/publish/host-api.ts';
+import { createAuthority, issue } from '../stub/certificates.ts';
+import { startFaultProxy } from '../stub/fault-proxy.ts';
 import type { Fault, Github } from '../stub/github.ts';
 import { expectPairs } from '../stub/pairs.ts';
 import { REPOSITORY_NAME } from '../stub/runner.ts';
@@ -12,7 +14,7 @@ interface More {
 
 const NEVER = new AbortController().signal;
 
-function connect(github: Github, more: More = {}): Promise<HostApi> {
+function connect(github: Pick<Github, 'url' | 'token'>, more: More = {}): Promise<HostApi> {
   const { url: apiUrl, token } = github;
   const limits = { signal: NEVER, callTimeoutMs: 5_000 };
   return connectHost({ token, apiUrl, repository: REPOSITORY_NAME, ...limits, ...more });
@@ -67,7 +69,7 @@ test('a host that names a next page on another server gets no more requests, nor
 });
 
 /** The failure of reading comments. */
-async function failureOn(github: Github, more: More = {}) {
+async function failureOn(github: Pick<Github, 'url' | 'token'>, more: More = {}) {
   try {
     await (await connect(github, more)).comments(7, isMine);
   } catch (error) {
@@ -88,6 +90,14 @@ describe('a call that fails', () => {
       // How a reset is worded is for Node to say.
       return [answer === 'reset' ? '' : message, retryMs, status];
     }));
+
+  test('of an unknown authority is told without what Node advises', async () => {
+    const tls = await issue(await createAuthority('company'));
+    const host = await startFaultProxy({ target: 'http://127.0.0.1:1', tls });
+    const { message } = await failureOn({ url: host.url, token: 'x' });
+    expect(message).toMatch(/^unable to verify the first certificate \(UNABLE_TO_\w+\)$/);
+    await host.close();
+  });
 
   test('ends at once if the run is cancelled', async () => {
     const github = await serveGithub();
