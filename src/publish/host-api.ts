@@ -1,4 +1,4 @@
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import tls from 'node:tls';
 import type { getOctokit } from '@actions/github';
 import { causeChain, describeError } from '../base/errors.ts';
 import { type Json, numberAt, stringAt, valueAt } from '../base/json.ts';
@@ -87,8 +87,9 @@ async function loadClient(options: HostApiOptions): Promise<Octokit> {
   const ignore = (): void => undefined;
   const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   const userAgent = 'namespace-teardown-gate';
-  // As for the cluster: companies add their authority to the system.
-  setDefaultCACertificates([...getCACertificates('default'), ...getCACertificates('system')]);
+  // As for the cluster: companies add their authority to the system. Node 24.4 cannot.
+  const roots = [...tls.getCACertificates('default'), ...tls.getCACertificates('system')];
+  tls.setDefaultCACertificates?.(roots);
   const octokit = getOctokit(options.token, { baseUrl: apiUrl, log, userAgent });
   octokit.hook.before('request', (given) => {
     given.request['log'] = log;
@@ -120,11 +121,8 @@ export function failureOf(error: unknown, signal: AbortSignal): HostFailure {
       : { message: 'the answer is not that of a GitHub API' };
   }
   const said = stringAt(response, 'data', 'message') ?? 'the answer is no JSON';
-  return {
-    status,
-    message: `${status} ${brief(said)}`,
-    retryMs: status >= 500 ? RETRY_PAUSE_MS : undefined,
-  };
+  const retryMs = status >= 500 ? RETRY_PAUSE_MS : undefined;
+  return { status, message: `${status} ${brief(said)}`, retryMs };
 }
 
 function brief(text: string): string {
