@@ -7,10 +7,7 @@ import { type Context, fateText, isInside, willBeDeleted } from './context.ts';
 import type { CallFailure } from './error-texts.ts';
 import { type RuleResult, serviceText } from './results.ts';
 
-/**
- * Finds the backend of a Service that the API server calls for a webhook, a conversion or an extension API: the workload
- * that its selector selects, and the state of that workload. `said`: how a call fails.
- */
+/** Finds the workload behind a Service that the API server calls for a webhook, a conversion or an extension API. `said`: how a call fails. */
 export function backendOf(context: Context, service: ServiceRef, said: CallFailure = 'other') {
   const { cluster, places } = context.now;
   const { namespace } = service;

@@ -408,10 +408,7 @@ export function isKnownForAnother({ product }: OwnerQuestion, { actor }: Suspect
   return isProducts ? !isWorkloadOf(product, actor.name) : false;
 }
 
-/**
- * Returns what shows that a workload has lost its right: the status quotes that the server refused it, a part of the rights
- * of a controller is left, its role is gone, or one of its name is bound to nobody.
- */
+/** Returns what shows that a workload has lost its right: a refusal, half of the marks of a controller, or a role that is gone or bound to nobody. */
 function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
   const { type } = held;
   const unbound = [type, ...types].flatMap((one) => unboundRoles(context, one));

@@ -43,15 +43,12 @@ function podOf(holder = ''): string {
   return holder.replace(/_[^_]*$/, '');
 }
 
-/**
- * Reports whether one of the workload's pods holds the Lease: client-go adds `_` and an ID to the name, cert-manager
- * `-external-` and the name of its controller.
- * Pods of a StatefulSet and static pods have the names of those before them: a Lease last renewed before is not theirs.
- */
+/** Reports whether a pod of the workload holds the Lease: client-go adds `_` and an ID to its name, cert-manager `-external-` and a controller. */
 export function isHolder({ pods }: Actor, { holder = '', renewTime }: LeaseFacts): boolean {
   return pods.some(
     ({ name, creationTimestamp }) =>
       (name === podOf(holder) || holder.startsWith(`${name}-external-`)) &&
+      // Pods of a StatefulSet and static pods have the names of those before them.
       !(Date.parse(renewTime ?? '') < Date.parse(creationTimestamp ?? '')),
   );
 }
@@ -66,11 +63,7 @@ export function runsAs({ now }: Context, actor: Actor, name: string): boolean {
   );
 }
 
-/**
- * Returns a Lease which shows that the workload does not lead: a pod of it, which may be gone, holds it and does not renew it,
- * or another process holds the Lease of this group or program, unless that one is named after the workload of its holder. Pods
- * of StatefulSets have the same names in every namespace.
- */
+/** Returns a Lease which shows that the workload does not lead: a pod of it, which may be gone, does not renew it, or another process holds it. */
 export function lostLease(context: Context, held: Held, actor: Actor): LeaseFacts | undefined {
   // cert-manager leads by Leases in kube-system.
   const beside = itemsIn(context.now.cluster.leases).filter(

@@ -66,7 +66,7 @@ export interface Doubt {
   fix?: string | undefined;
 }
 
-const CLOSED = 'and a terminating namespace accepts nothing new';
+export const CLOSED = 'and a terminating namespace accepts nothing new';
 
 export function lostDoubt({ now }: Context, what: string, certainty: Doubt['certainty']) {
   const fate = now.forecast ? 'deleted with this namespace' : 'which does not exist here';

@@ -48,11 +48,7 @@ const EXPECTED: OwnerResults = { ...OPEN, isExpected: true };
 
 const RUNNING: readonly FindingCode[] = ['owner-running', 'owner-failing', 'owner-not-acting'];
 
-/**
- * Returns the findings about the owner: who it is, its state, and what that waits for. `siblings`: the other finalizers of
- * the same objects that a person may remove as well. `behind`: UIDs of objects that wait for this one; objects that are
- * bound to each other name each other.
- */
+/** Returns the findings about the owner. `siblings`: other finalizers that a person may remove as well; `behind`: UIDs of objects that wait for this one. */
 export function ownerResults(
   context: Context,
   held: Held,

@@ -23,7 +23,7 @@ import { groupsOf, servedType, typeNamedBy } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import { type ContentError, type ErrorOf, isAdmissionError } from '../error-texts.ts';
 import { nameOf } from '../results.ts';
-import { waysToChange } from '../rights.ts';
+import { hasOne, waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';
 import {
   finalizerDomain,
@@ -157,14 +157,23 @@ function grantRemedies(owner: Sufferer, error?: ErrorOf<'forbidden'>): Remedy[] 
   const role = own ?? `${context.now.namespace.name}-${account?.name}-${type}`;
   const made = (kind: string, ...words: string[]): string =>
     `${kubectl('create', kind, role, ...words, '--dry-run=client', '-o', 'yaml')} | ${kubectl('auth', 'reconcile', '-f', '-')}`;
+  // Without the Role by which it leads, a controller that was restarted waits for ever.
+  const { roles, roleBindings } = context.now.places[account?.namespace ?? ''] ?? {};
+  const bound = itemsIn(roleBindings).map((binding) => binding.role.name);
+  const lead = itemsIn(own ? roles : undefined).find(
+    ({ name, rules }) =>
+      !bound.includes(name) && rules.some((one) => hasOne(one.resources, 'leases')),
+  )?.name;
+  const home = namespaceArgs(account?.namespace);
   const commands = [
     ...(own ? [] : [made('clusterrole', `--verb=${verbs}`, `--resource=${types}`, ...only)]),
     made('clusterrolebinding', `--clusterrole=${role}`, `--user=${user}`),
+    ...(lead ? [made('rolebinding', ...home, `--role=${lead}`, `--user=${user}`)] : []),
     // Its next attempt may be up to 17 minutes away.
     ...restartCommands(context, actor),
   ];
   const text = own
-    ? `Bind ClusterRole ${own} to ${user} again`
+    ? `Bind ClusterRole ${own}${lead ? ` and Role ${lead}` : ''} to ${user} again`
     : `Grant ${listWords(verbs)} on ${types.join(' and ')} to ${user}, by a ClusterRole: a terminating namespace accepts no new Role`;
   const what = only.length > 0 ? 'this with objects of these names' : 'this';
   const risk = own
@@ -263,10 +272,7 @@ export function removalAsFirstStep(removal: readonly Remedy[]): Remedy[] {
   return removal.map((one) => ({ ...one, role: 'now' }));
 }
 
-/**
- * Returns the removal from spec.finalizers: only PUT /finalize changes that list, and removes every entry that its body omits
- * (kubernetes pkg/registry/core/namespace/strategy.go). The server takes uid and resourceVersion in the body as preconditions.
- */
+/** Returns the removal from spec.finalizers by PUT /finalize, which removes all that its body omits, and takes uid and resourceVersion as preconditions. */
 function specRemoval(context: Context, held: Held): Remedy {
   const { name, uid } = context.now.namespace;
   const removal = `del(.spec.finalizers[] | select(. == ${JSON.stringify(held.finalizer)}))`;

@@ -22,7 +22,7 @@ import { type Held, lateWrites } from './held.ts';
 import { isRenewed, lostLease } from './leases.ts';
 import { currentLogLines, isLogRead, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
-import { type Doubt, lostDoubt, lostWithNamespace, needsOfOwner } from './needs.ts';
+import { CLOSED, type Doubt, lostDoubt, lostWithNamespace, needsOfOwner } from './needs.ts';
 import {
   attemptRemedies,
   cureRemedies,
@@ -76,6 +76,8 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
   const { context, held, candidate, actor } = owner;
   const who = actorText(actor);
   const isAhead = isForeseen(context, held);
+  const needs = isAhead ? [] : needsOfOwner(context, held, actor);
+  const need = needs.find(({ created, lost = created }) => lost);
   const quoted = quotedLines(context, held, [actor]);
   const rivals = suspects
     .slice(0, 3)
@@ -90,6 +92,9 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
   return {
     ...{ ...owner, certainty, who, what: nameOf(held.subject), log: logRemedies(context, actor) },
     isAhead,
+    /** What it lacks once it acts again, since the namespace has taken it. */
+    need,
+    removes: `it then removes the finalizer${need ? `, but ${need.says}` : ''}`,
     /** What the held objects have said since the deletion. */
     statements: isAhead ? [] : statusTexts(context, held),
     /** What its log says about them now. */
@@ -116,7 +121,9 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
 /** Returns the findings about the state of the owner. In a forecast, nothing may stand against it. */
 export function stateResults(ownership: Ownership, owner: Owner): RuleResult[] {
   const signs = signsOf(ownership, owner);
-  const { common } = signs;
+  const { actor, common, need, removal } = signs;
+  const vain = actor.ready === 0 && need?.certainty === 'likely' ? [need.says] : [];
+  const lack = vain.map((one) => `; ${one.replace(`, ${CLOSED}`, '')}`).join('');
   for (const [code, find] of STATES) {
     const found = find(signs);
     if (found === undefined) continue;
@@ -124,14 +131,13 @@ export function stateResults(ownership: Ownership, owner: Owner): RuleResult[] {
     // A finding that is proven has a sentence that names the controller anyway.
     const isNamed = certainty === 'proven' ? '' : 'is its controller, and ';
     const role = signs.certainty === 'proven' ? isNamed : 'is most likely its controller, and ';
-    const message = `${role}${says}`;
-    const all = [...common.evidence, ...evidence];
-    return [{ ...common, code, ...more, certainty, message, evidence: all }, ...causes];
+    const message = `${role}${says}${lack}`;
+    const all = [...common.evidence, ...evidence, ...vain];
+    const last = vain[0] ? { remedies: removalAsFirstStep(removal) } : {};
+    return [{ ...common, code, ...more, ...last, certainty, message, evidence: all }, ...causes];
   }
   return [];
 }
-
-const REMOVES = 'it then removes the finalizer';
 
 /** It is deleted with its namespace: one that still has a ready pod may act in time. */
 function isGoing({ actor, context, held, log, removal, who }: Signs): Found | undefined {
@@ -149,14 +155,14 @@ function isGoing({ actor, context, held, log, removal, who }: Signs): Found | un
   };
 }
 
-function scaledToZero({ actor, context, removal }: Signs): Found | undefined {
+function scaledToZero({ actor, context, removal, removes }: Signs): Found | undefined {
   if (actor.wanted !== 0) return undefined;
   const { manager, time } = actor.scaledBy ?? {};
   const at = time === undefined ? '' : ` at ${time}`;
   const by = manager && `field manager "${manager}" set its replicas${at} (managedFields)`;
   return {
     says: scaledToZeroText(actor),
-    remedies: [...startRemedies(context, actor, REMOVES), ...removal],
+    remedies: [...startRemedies(context, actor, removes), ...removal],
     evidence: by ? [by] : [],
   };
 }
@@ -168,7 +174,7 @@ function scaledToZeroText({ kind, nodeSelector }: Actor): string {
   return `has no node that takes its pods${labels[0] ? ` (nodeSelector ${labels.join(', ')})` : ''}`;
 }
 
-function notReady({ actor, context, log, removal, who }: Signs): Found | undefined {
+function notReady({ actor, context, log, removal, removes, who }: Signs): Found | undefined {
   if (actor.ready > 0) return undefined;
   const { conditions, kind, namespace, pods, ready, uid, wanted } = actor;
   const troubles = podTroubles(context, actor);
@@ -187,11 +193,11 @@ function notReady({ actor, context, log, removal, who }: Signs): Found | undefin
   const why = quote ?? (denied && 'they are refused');
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
   const again = restartCommands(context, actor).map((one) => `; "${one}" tries at once`);
-  const text = `Fix what refuses the pods of ${who}; ${REMOVES}. Kubernetes waits up to 17 minutes between attempts to create pods${again}`;
+  const text = `Fix what refuses the pods of ${who}; ${removes}. Kubernetes waits up to 17 minutes between attempts to create pods${again}`;
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
     says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${why ? `: ${why}` : ''}`,
-    remedies: [...(denied ? [fixRemedy(text)] : podRemedies(actor, REMOVES)), ...log, ...removal],
+    remedies: [...(denied ? [fixRemedy(text)] : podRemedies(actor, removes)), ...log, ...removal],
     quote,
     evidence: [...refused, ...troubles.slice(0, 5)],
     waitsFor: causes.map(resultId),

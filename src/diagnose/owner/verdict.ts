@@ -157,10 +157,7 @@ function rankOf(one: Suspect): number {
   return counted.reduce((sum, { weight }) => sum + WEIGHTS[weight], right);
 }
 
-/**
- * Returns the one that leads: of those with a clue that decides, or else of all, the one with the most clues, if something
- * beside a permission ties it to the finalizer, and nobody else seems to be at work.
- */
+/** Returns the one with the most clues, of those with a clue that decides if there are any, if more than a permission ties it to the finalizer. */
 function leading(the: Case): Suspect | undefined {
   const { tied, able, excluded, writer } = the;
   const decided = tied.filter(isDecided);
