@@ -123,8 +123,12 @@ export function rightsOf(
     ),
     /** A rule names a type of another product and lets it change that: the account works on it. */
     worksElsewhere: own.some(({ rule }) =>
-      rule.apiGroups.some((one) => canChange(rule) && one !== group && !isBuiltIn(one)),
+      rule.apiGroups.some(
+        (one) => canChange(rule) && ![group, 'kopf.dev'].includes(one) && !isBuiltIn(one),
+      ),
     ),
+    /** A rule is about the peerings by which operators that are written with kopf know each other. */
+    isOfKopf: own.some(({ rule }) => rule.apiGroups.includes('kopf.dev')),
     /** The rules that grant this, for the report. */
     because: [...new Set([...onType, ...change, ...parts].map(({ because }) => because))],
   };
@@ -156,21 +160,22 @@ export function hasNoRight(context: Context, account: Account, type?: ResourceTy
 /** What a controller needs to lead, and to report that. */
 const LEADING = /^(?:leases|configmaps|events|tokenreviews|subjectaccessreviews)(?:\/status)?$/;
 
-/** Returns the ClusterRoles that no binding which was read gives to anybody, and that may change these parts of the type: by default the marks of its controller. */
+/** Returns the ClusterRoles that no binding which was read gives to anybody, and that may change the type; `isMarked`: its status or finalizers, which roles of people and of kopf operators do not name. */
 export function unboundRoles(
   { now: { cluster, places } }: Context,
-  type: ResourceType,
-  parts = ['*', `${type.resource}/status`, `${type.resource}/finalizers`],
+  { group, resource }: ResourceType,
+  isMarked = false,
 ): string[] {
+  const parts = isMarked ? [`${resource}/status`, `${resource}/finalizers`] : [resource];
   const lists = Object.values(places).map(({ roleBindings }) => roleBindings);
   // A Role may have the name of the ClusterRole beside it.
   const bound = [cluster.clusterRoleBindings, ...lists].flatMap((list) =>
     itemsIn(list).flatMap(({ role: { kind, name } }) => (kind === 'ClusterRole' ? name : [])),
   );
   const canChangePart = (rule: RuleFacts): boolean =>
-    rule.apiGroups.includes(type.group) &&
+    rule.apiGroups.includes(group) &&
     canChange(rule) &&
-    rule.resources.some((one) => parts.includes(one));
+    ['*', ...parts].some((one) => rule.resources.includes(one));
   return itemsIn(cluster.clusterRoles)
     .filter((role) => !isDefault(role) && !isPartOfDefault(role) && !bound.includes(role.name))
     .flatMap(({ name, rules }) => (rules.some(canChangePart) ? name : []));

@@ -127,9 +127,10 @@ export function unknownOwner(
     .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
   const withState = (one: Suspect) => `${suspectText(one)} (${stateOf(context, held, one).state})`;
-  // Who is gone and left a clue that decides explains more than those that may act.
+  // Who is gone and left a clue that decides explains more than those that may act, and a permission alone the least.
   const gone = owner ? [owner] : [];
-  const all = [...new Set([...gone.filter(isDecided), ...suspects, ...gone, ...ruledOut])];
+  const first = [...gone.filter(isDecided), ...[...suspects, ...ruledOut].filter(isMoreThanAble)];
+  const all = [...new Set([...first, ...suspects, ...gone, ...ruledOut])];
   const isHere = all.some(workloadExists) && !byHand;
   const listed = isHere ? all.map(withState) : [];
   const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));

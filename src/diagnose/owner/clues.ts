@@ -76,10 +76,7 @@ export type OwnerQuestion = ReturnType<typeof questionAbout>;
 /** Evidence about who owns a finalizer. */
 interface Clue {
   kind: string;
-  /**
-   * `decides`: only one program can leave it. `marks`: leads by itself. `supports`: the most of them lead where nobody has
-   * the marks. `able`: ties it to the type, and leads nowhere.
-   */
+  /** `decides`: only one program can leave it. `marks`: leads by itself. `supports`: the most of them lead where nobody has the marks. `able`: leads nowhere. */
   weight: 'decides' | 'marks' | 'supports' | 'able';
   /** The sentence that the report shows about the suspect. */
   text: string;
@@ -122,7 +119,7 @@ export const CLUES = {
   },
   namesake: {
     weight: 'supports',
-    text: 'one of its names fits the writer or the product',
+    text: 'one of its names fits the writer, the product or the finalizer',
     finds: isNamesake,
   },
   part: {
@@ -322,10 +319,7 @@ export function unreadEvidence(labels: readonly string[]): string[] {
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
 const CONTROLLER = /(?:controller|manager|operator)\b/;
 
-/**
- * Returns a function which recognizes who has such a name, or, with a right to the type, runs such a program, if nobody beside
- * it is called so: a dashboard may run the image of the operator, and External Secrets' cert-controller that of `external-secrets`.
- */
+/** Recognizes who has such a name, or, with a right to the type, runs such a program where nobody beside it is called so: a dashboard may run the image of the operator. */
 function calledAs(candidates: readonly Suspect[], isIt: (name: string) => boolean) {
   const mayBe = (one: Suspect): boolean =>
     one.actor?.isGone === true || mayChange(one) || one.lost !== undefined;
@@ -341,13 +335,9 @@ function calledAs(candidates: readonly Suspect[], isIt: (name: string) => boolea
   };
 }
 
-function isKnown({ candidates, product, ...question }: OwnerQuestion, candidate: Suspect) {
+function isKnown({ product, isProduct }: OwnerQuestion, candidate: Suspect) {
   if (product === undefined || product.anyController) return false;
-  const isProduct = (one: Suspect): boolean =>
-    isDefaultWorkload(product, one.actor) || question.isProduct(one);
-  // Beside its workload, an account is left of an earlier installation.
-  const isLeft = !candidate.actor && candidates.some((one) => one.actor && isProduct(one));
-  return isProduct(candidate) && !isLeft && product.owner;
+  return (isDefaultWorkload(product, candidate.actor) || isProduct(candidate)) && product.owner;
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone, if rules name the type: tools of people have rules for a group as well. */
@@ -356,7 +346,8 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const { context, domain, held } = question;
   const isOfTypes = domain.types.length > 0 && domain.relation !== 'foreign';
   const isMeant = isOfTypes && rights.change !== undefined && account !== undefined;
-  if (!isMeant || !(actor ? isOwnAccount(actor) : !isActive(question, account))) return false;
+  if (!isMeant || !(actor ? isOwnAccount(question, actor) : !isActive(question, account)))
+    return false;
   const all = domain.types.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
@@ -386,18 +377,22 @@ export function isPartner(question: OwnerQuestion, { actor, rights }: Suspect): 
   );
 }
 
-/** Any workload may run as the account of a controller, its webhook as well: the name of one that acts as itself tells. */
-function isOwnAccount({ name, programs, account }: Actor): boolean {
-  if (WEBHOOK.test(name)) return false;
-  if (CONTROLLER.test(name) || account.name === 'default') return true;
+/** Any workload may run as the account of a controller: its name tells, and where one of those that share the account is called a controller, it is that one. */
+function isOwnAccount({ actors, held }: OwnerQuestion, actor: Actor): boolean {
+  const { name, programs, account, namespace } = actor;
+  if (WEBHOOK.test(name) || CONTROLLER.test(name)) return !WEBHOOK.test(name);
+  const sharers = actors.filter((one) => one.account.name === account.name);
+  if (sharers.some((one) => one.namespace === namespace && CONTROLLER.test(one.name))) return false;
+  if (account.name === 'default') return isOfType(held.type, [name]);
   const words = account.name.split(/[-.]/).filter((word) => word.length > 2);
   return words.some((word) => [name, ...programs].some((own) => own.includes(word)));
 }
 
 /** Reports whether something was written or renewed under the account's name of late, or under one that any program may have. */
 function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean {
+  const leases = identifiesProgram(name) ? leasesOfProgram(context, name) : [];
   return (
-    leasesOfProgram(context, name).some((lease) => isRenewed(context, lease)) ||
+    leases.some((lease) => isRenewed(context, lease)) ||
     lateWrites(held).some(({ manager }) => isSameName(manager, name) || isFrameworkName(manager))
   );
 }
@@ -436,7 +431,8 @@ function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
     if (lost === undefined) return undefined;
     const fate = wide ? ' is bound to nobody' : ', which is bound to it, does not exist';
     const isItsOwn = CONTROLLER.test(name) || isRoleOf(lost, actor);
-    const isOnType = isNamedAfterType(held, isItsOwn ? `${namespace}/${name}` : name);
+    const names = isItsOwn ? [namespace, lost, ...actor.programs] : [name, lost];
+    const isOnType = isNamedAfterType(held, names.join('/'));
     return { text: `ClusterRole ${lost}${fate}`, isOnType, role: isOnType ? wide : undefined };
   };
 }
@@ -474,8 +470,8 @@ function productOf(name: string): string {
 
 /** Recognizes `widget-operator-manager-role` and `acme:widget-operator:system` of `widget-operator`, but not of an application `widget-frontend`. */
 function isRoleOf(role: string, { namespace, name, account }: Actor): boolean {
-  const stem = role.replace(/(?:-cluster)?-?role$/i, '');
-  return [name, `${namespace}-${name}`, account.name].some(
+  const stem = role.replace(/(?:-cluster)?-?role(?:-cluster)?$/i, '');
+  return [name, `${namespace}-${name}`, account.name.replace(/-account$/, '')].some(
     (own) =>
       identifiesProgram(own) &&
       (stem.split(':').includes(own) ||
@@ -497,9 +493,8 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
 }
 
 /**
- * Finds workloads of such a name, and those with a container or command of a name that many programs have: a framework
- * (`kopf run handlers.py`), or `manager` if it writes the status and its permissions are for nothing else. Such a name ties
- * only one that has or had a right to the type, or is named after it: itself, or by its namespace, if it has no name of its own.
+ * Finds workloads of such a name, those that the finalizer names (`acme.dev/env-reaper`), and those that run a framework, or a
+ * `manager` that writes the status and may change nothing else, where a right or a name ties them to the type.
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const { context, domain, held, product, writer } = question;
@@ -523,7 +518,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     !isForeign &&
     !isGeneralTool(actor) &&
     isFrameworkName(writer) &&
-    runsAs(context, actor, writer) &&
+    (runsAs(context, actor, writer) || (writer === 'kopf' && rights.isOfKopf)) &&
     isTied() &&
     (isCommand ||
       (!rights.worksElsewhere && statusWriters(held).some((by) => by.manager === writer)));
@@ -573,8 +568,7 @@ function isPermitted(question: OwnerQuestion, suspect: Suspect) {
   const { context, held } = question;
   const { actor, rights } = suspect;
   if (actor === undefined || !isTiedByRight(question, suspect)) return false;
-  const isMeant = actor.isGone || !isGeneralTool(actor);
-  const by = isMeant && departedGrant(context, actor.account, held.type, true);
+  const by = !isGeneralTool(actor) && departedGrant(context, actor.account, held.type, true);
   const isIt = (by || rights.change === 'named') && !isPartner(question, suspect);
   const how = by ? [`RoleBinding ${by}, deleted with this namespace`] : rights.because.slice(0, 3);
   return isIt && how.join('; ');

@@ -49,10 +49,7 @@ export function identifiesController(held: Held, manager: string): boolean {
   );
 }
 
-/**
- * Returns the field manager that wrote the finalizer, if it identifies one program; else an empty string. The author
- * of the whole object may have copied the finalizer from a manifest or a backup, unless it is named after the type.
- */
+/** Returns the field manager of the finalizer if it identifies one program, else nothing. The author of the whole object may have copied it, unless it is named after the type. */
 export function specificFieldManager(held: Held): string {
   const { manager = '', isAuthor } = writerOf(held) ?? {};
   const mayBeCopied = isAuthor === true && !isNamedAfterType(held, manager);

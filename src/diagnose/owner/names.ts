@@ -102,11 +102,7 @@ export function hasProgramName(actor: Actor, name: string): boolean {
   return programNames(actor).some((own) => isSameName(own, name));
 }
 
-/**
- * Returns the workloads that run the program of this name. If none has it, returns those of which a name of several words
- * begins or ends it, in any order (`cert-manager` writes as `cert-manager-challenges`, `provider-helm` as
- * `crossplane-helm-provider`; `cluster-operator` is anybody's), and operators whose name it begins (`rook-ceph-operator`).
- */
+/** Returns the workloads that run the program of this name; else those of which a name of several words begins or ends it, in any order (`crossplane-helm-provider`), and operators whose name it begins. */
 export function workloadsOfProgram(actors: readonly Actor[], name: string): Actor[] {
   const named = actors.filter((actor) => hasProgramName(actor, name));
   if (named.length > 0) return named;

@@ -37,6 +37,7 @@ import {
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
+  isNameOfProduct,
   isOfOneCompany,
   matchesReporter,
   productsOf,
@@ -96,9 +97,9 @@ function judge(the: Case): Ownership {
   // One whose arguments leave the object out stands back behind all others, also behind who acts from outside; without a clue
   // that decides, behind all that may act. What was installed with it, as a dashboard, is restricted as well.
   const isHere = writersOutsideCluster(context, held.type).length === 0;
-  const further = the.able.filter(
-    (able) => all.every(({ actor }) => actor !== able.actor) && !isPartner(the, able),
-  );
+  const isFurther = (one: Suspect): boolean =>
+    all.every(({ actor }) => actor !== one.actor) && !isPartner(the, one);
+  const further = the.able.filter(isFurther);
   const isAlone = the.tied.length + further.length === 0;
   const isLast = (one: Suspect): boolean =>
     isDecided(one) ? !the.tied.some(isDecided) : isAlone && hasClue(one, 'marks', 'namesake');
@@ -118,8 +119,7 @@ function judge(the: Case): Ownership {
     // Which objects are those of its class or its share, is not known.
     const isWhole =
       best.restriction === undefined && !best.actor?.selectors.some((one) => SHARE.test(one));
-    const isSure = isOnly && isWhole && unread.length === 0;
-    const certainty = isSure ? 'proven' : 'likely';
+    const certainty = isOnly && isWhole && unread.length === 0 ? 'proven' : 'likely';
     return { certainty, verdict: 'found', owner: best, others: [], ...common };
   }
   const others = othersAlive(the, best, further);
@@ -139,11 +139,19 @@ function judge(the: Case): Ownership {
     const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
     return { certainty, verdict: 'missing', owner: best, others, ...common };
   }
+  // Many may change a built-in type: few of them watch it as well.
+  const handlers = the.candidates.filter(
+    (one) =>
+      [one.rights.change, one.rights.watch].every((reach) => reach === 'named') &&
+      one.actor &&
+      !isNameOfProduct(one.actor.name) &&
+      isFurther(one),
+  );
+  const more = !isBuiltIn(held.type.group) ? further : handlers.length > 5 ? [] : handlers;
   return {
     ...{ certainty: 'unknown', verdict: 'unknown', others, ...common },
     owner: best ?? the.tied.find((one) => one.account !== undefined && !workloadExists(one)),
-    // Many may change a built-in type.
-    suspects: isBuiltIn(held.type.group) ? suspects : [...suspects, ...further],
+    suspects: [...suspects, ...more],
   };
 }
 
@@ -163,7 +171,10 @@ function leading(the: Case): Suspect | undefined {
   const decided = tied.filter(isDecided);
   // Beside a workload, an account is left of an earlier installation.
   const workloads = decided.filter(({ actor }) => actor !== undefined);
-  const others = tied.filter((one) => !isKnownForAnother(the, one));
+  const isLeft = ({ actor, account }: Suspect): boolean =>
+    !actor &&
+    tied.some((one) => one.actor?.namespace === account?.namespace && one.rights.isMarked);
+  const others = tied.filter((one) => !isKnownForAnother(the, one) && !isLeft(one));
   const pool = [workloads, decided, others].find(([first]) => first !== undefined) ?? [];
   const ranks = pool.map(rankOf);
   const [best, ...more] = pool.filter((_, at) => ranks[at] === Math.max(...ranks));
@@ -228,11 +239,7 @@ function isAble(question: OwnerQuestion, one: Suspect): boolean {
 /** Begins the sentences about those that no workload in the cluster shows. */
 export const RUNS_OUTSIDE_TEXT = 'it may run outside of the cluster';
 
-/**
- * Returns what shows that somebody may act, in sentences: who may change the objects, controllers that were ruled out and to
- * which clues point, and programs that no workload in the cluster shows. Who was deleted with the namespace had its
- * permissions there.
- */
+/** Returns what shows that somebody may act, in sentences: who may change the objects, controllers that were ruled out, and programs that no workload in the cluster shows. */
 function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspect[]): string[] {
   const { context, domain, excluded, held, product } = the;
   const home = best?.account?.namespace;
@@ -243,7 +250,7 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
   );
   // Of a known product, or where something is left of who is gone, a role is left of it as well.
   const unbound =
-    product || best ? [] : domain.types.flatMap((type) => unboundRoles(context, type));
+    product || best ? [] : domain.types.flatMap((type) => unboundRoles(context, type, true));
   // One that is told to work on other namespaces, and has its right there, works on none of these objects.
   const ruledOut = excluded.filter(
     (one) => workloadExists(one) && (!one.restriction || one.rights.change),
