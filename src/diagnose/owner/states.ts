@@ -122,7 +122,8 @@ function signsOf({ certainty, suspects, excluded, unread }: Ownership, owner: Ow
 export function stateResults(ownership: Ownership, owner: Owner): RuleResult[] {
   const signs = signsOf(ownership, owner);
   const { actor, common, need, removal } = signs;
-  const vain = actor.ready === 0 && need?.certainty === 'likely' ? [need.says] : [];
+  const isVain = actor.ready === 0 && need?.certainty === 'likely' && need.created !== undefined;
+  const vain = isVain ? [need.says] : [];
   const lack = vain.map((one) => `; ${one.replace(`, ${CLOSED}`, '')}`).join('');
   for (const [code, find] of STATES) {
     const found = find(signs);
