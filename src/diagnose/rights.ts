@@ -134,15 +134,16 @@ export function rightsOf(
   };
 }
 
-/** Returns the ClusterRole that a binding of the account names and that does not exist. */
-export function roleGone({ now: { cluster } }: Context, account: Account): string | undefined {
-  if (!cluster.clusterRoles?.ok) return undefined;
+/** Returns the ClusterRoles that bindings of the account name and that do not exist. */
+export function rolesGone({ now: { cluster } }: Context, account: Account): string[] {
+  if (!cluster.clusterRoles?.ok) return [];
   const roles = cluster.clusterRoles.value.map(({ name }) => name);
-  return itemsIn(cluster.clusterRoleBindings).find(
-    ({ role, subjects, namespace }) =>
-      !roles.includes(role.name) &&
-      subjects.some((subject) => isSameAccount(accountOf(subject, namespace), account)),
-  )?.role.name;
+  return itemsIn(cluster.clusterRoleBindings).flatMap(({ role: { name }, subjects, namespace }) =>
+    !roles.includes(name) &&
+    subjects.some((subject) => isSameAccount(accountOf(subject, namespace), account))
+      ? name
+      : [],
+  );
 }
 
 /** Reports whether no rule, also of its own namespace, lets the account do anything but lead, or, of one type, anything with it; false if that was not read. */

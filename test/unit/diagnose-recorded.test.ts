@@ -219,7 +219,8 @@ test.each([
 test.each([
   ['everyday-flux-helm-asleep', /^Scale .* up; it then removes the finalizer, but it may need /],
   ['everyday-crossplane-asleep', /^Remove this one finalizer from Bucket db$/],
-])('an owner that is scaled to zero lacks what the namespace has taken (%s)', (recording, fix) => {
+  ['made-solr-role-lost', /^Create ClusterRole solr-operator-role again, /],
+])('the first fix of an owner that lacks something begins with that (%s)', (recording, fix) => {
   expect(told(recording).root.remedies[0]?.text).toMatch(fix);
 });
 

@@ -15,7 +15,7 @@ import {
   NOBODY,
   type Rights,
   rightsOf,
-  roleGone,
+  rolesGone,
   unboundRoles,
 } from '../rights.ts';
 import {
@@ -208,7 +208,7 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
 function isOfAnother({ context, domain, held }: OwnerQuestion, suspect: Suspect): boolean {
   const { account, lost, rights } = suspect;
   const isAtWork = rights.worksElsewhere && !rights.reachesGroup && !lost;
-  return isAtWork && !roleGone(context, account ?? NOBODY) && domain.types.includes(held.type);
+  return isAtWork && !rolesGone(context, account ?? NOBODY)[0] && domain.types.includes(held.type);
 }
 
 /** Why a suspect is none that has no right to change the object. */
@@ -427,7 +427,7 @@ function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
     if (role !== undefined) return { ...onType(`ClusterRole ${role} is bound to nobody`), role };
     // A role for all groups, or one that is gone, tells no type: names have to, and who works for another one has not lost this right.
     const wide = anyGroup.find(isOwn);
-    const lost = rights.worksElsewhere ? undefined : (wide ?? roleGone(context, account));
+    const lost = rights.worksElsewhere ? undefined : (wide ?? rolesGone(context, account)[0]);
     if (lost === undefined) return undefined;
     const fate = wide ? ' is bound to nobody' : ', which is bound to it, does not exist';
     const isItsOwn = CONTROLLER.test(name) || isRoleOf(lost, actor);

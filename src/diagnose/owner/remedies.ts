@@ -23,7 +23,7 @@ import { groupsOf, servedType, typeNamedBy } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import { type ContentError, type ErrorOf, isAdmissionError } from '../error-texts.ts';
 import { nameOf } from '../results.ts';
-import { hasOne, waysToChange } from '../rights.ts';
+import { hasOne, rolesGone, waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';
 import {
   finalizerDomain,
@@ -179,7 +179,11 @@ function grantRemedies(owner: Sufferer, error?: ErrorOf<'forbidden'>): Remedy[] 
   const risk = own
     ? 'the account may then do all that the role allows, in every namespace'
     : `the account may then do ${what} in every namespace, until the ClusterRole and its binding are deleted`;
-  return [fixRemedy(text, { command: commands.join(' && '), risk })];
+  const grant = fixRemedy(text, { command: commands.join(' && '), risk });
+  const gone = account && !own ? rolesGone(context, account) : [];
+  if (gone.length === 0) return [grant];
+  const again = `Create ClusterRole ${listNames(gone)} again, as installed with ${actorText(actor)}: a binding for ${user} is left`;
+  return [fixRemedy(again), withRole('or', grant)];
 }
 
 /** Returns the remedy to delete objects before the owner of their finalizers, as the gate does with `delete: ordered`. */
