@@ -237,7 +237,6 @@ test.each([
   expect(owner?.message.includes(says)).toBe(isIts);
 });
 
-/** Every command that the diagnosis prints of an operator that has lost its right, after the cluster was changed. */
 const commandsOf = (scenario: string, change?: Change): string[] =>
   told(scenario, change).findings.flatMap(({ remedies }) =>
     remedies.flatMap(({ command }) => command ?? []),

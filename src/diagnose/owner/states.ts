@@ -9,7 +9,14 @@ import { type Actor, actorText, isEnding } from '../actors.ts';
 import { guardsOf, realRequest } from '../admission/guards.ts';
 import type { Judgement } from '../admission/judge.ts';
 import { refusalResult } from '../admission/refusals.ts';
-import { fixRemedy, podRemedies, showObjectRemedy, startRemedies, withRole } from '../commands.ts';
+import {
+  fixRemedy,
+  kubectl,
+  podRemedies,
+  showObjectRemedy,
+  startRemedies,
+  withRole,
+} from '../commands.ts';
 import { detailOf } from '../content.ts';
 import { type Context, isForeseen, isInside } from '../context.ts';
 import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
@@ -193,12 +200,19 @@ function notReady({ actor, context, log, removal, removes, who }: Signs): Found 
   const quote = said && shortQuote(said);
   const why = quote ?? (denied && 'they are refused');
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
-  const again = restartCommands(context, actor).map((one) => `; "${one}" tries at once`);
-  const text = `Fix what refuses the pods of ${who}; ${removes}. Kubernetes waits up to 17 minutes between attempts to create pods${again}`;
+  const again = restartCommands(context, actor);
+  const text = `Fix what refuses the pods of ${who}; ${removes}. Kubernetes waits up to 17 minutes between attempts to create pods${again.map((one) => `; "${one}" tries at once`)}`;
+  const { name } = actor.account;
+  const create = kubectl('create', 'serviceaccount', name, '-n', namespace);
+  const fix = denied?.message.includes(`serviceaccount "${name}" not found`)
+    ? fixRemedy(`Create ServiceAccount ${namespace}/${name} again, with its rights; ${removes}`, {
+        command: [create, ...again].join(' && '),
+      })
+    : fixRemedy(text);
   const refused = denied ? [`its pods are refused (${denied.reason}): ${denied.message}`] : [];
   return {
     says: `${kind === 'Pod' ? 'is not ready' : `has ${ready} of ${wanted} pods ready`}${why ? `: ${why}` : ''}`,
-    remedies: [...(denied ? [fixRemedy(text)] : podRemedies(actor, removes)), ...log, ...removal],
+    remedies: [...(denied ? [fix] : podRemedies(actor, removes)), ...log, ...removal],
     quote,
     evidence: [...refused, ...troubles.slice(0, 5)],
     waitsFor: causes.map(resultId),
@@ -308,7 +322,7 @@ function doesNotLead({ actor, context, held, isAhead, log, who }: Signs): Found 
   const show = showObjectRemedy(`See which pod holds ${what}`, { kind: 'Lease', namespace, name });
   return {
     says: `${isLed ? 'runs, but may not lead' : 'may have no leader'}: ${what} ${isLed ? `is held by ${holder}` : `was last renewed at ${renewTime}`}`,
-    remedies: [...log, show, fix],
+    remedies: isLed ? [...log, show, fix] : [fix, ...log, show],
     ...(!isLed && { code: 'owner-not-acting' }),
     evidence: [`${what} was last renewed at ${renewTime}, by ${holder}`],
     // The process that leads may act in time.

@@ -24,7 +24,6 @@ import {
 import {
   definitionNames,
   type Held,
-  isControllerOfType,
   isOftenProviderManaged,
   isProviderManaged,
   lateWrites,
@@ -40,7 +39,6 @@ import {
   isNameOfProduct,
   isOfOneCompany,
   matchesReporter,
-  productsOf,
   workloadsOfProgram,
 } from './names.ts';
 
@@ -221,9 +219,7 @@ function hasRival({ actors, held, tied, writer }: Case, best: Suspect): boolean 
 function isStatusOfAnother(the: Case, { actor }: Suspect): boolean {
   return statusManagers(the).some((manager) => {
     const writers = workloadsOfProgram(the.actors, manager);
-    const isProgram = writers.length + productsOf(manager).length > 0;
-    const isIts = isControllerOfType(the.held, manager) || writers.some((one) => one === actor);
-    return isProgram && !isIts;
+    return writers.length > 0 && writers.every((one) => one !== actor);
   });
 }
 
