@@ -119,7 +119,7 @@ export const CLUES = {
   },
   namesake: {
     weight: 'supports',
-    text: 'one of its names fits the writer, the product or the finalizer',
+    text: 'its name fits the writer, the product or the finalizer',
     finds: isNamesake,
   },
   part: {

@@ -211,7 +211,7 @@ function hasRival({ actors, held, tied, writer }: Case, best: Suspect): boolean 
       (hasClue(one, 'namesake') && !isFrameworkName(writer)) ||
       (hasClue(one, 'marks') && optionsOf(one) === optionsOf(best));
     const hasWritten = one !== best && atWork.some((actor) => actor === one.actor);
-    return (isDouble && valuesOf(one) !== valuesOf(best)) || hasWritten;
+    return (isDouble && one.actor && valuesOf(one) !== valuesOf(best)) || hasWritten;
   });
 }
 
