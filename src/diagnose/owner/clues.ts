@@ -30,6 +30,7 @@ import {
   lateWrites,
   specificFieldManager,
   statusWriters,
+  wordsOfFinalizer,
   writerOf,
 } from './held.ts';
 import { isRenewed, leasesOfProgram, runsAs } from './leases.ts';
@@ -496,7 +497,7 @@ function isInstalledWithType({ context, held, domain }: OwnerQuestion, { actor }
  * `manager` that writes the status and may change nothing else, where a right or a name ties them to the type.
  */
 function isNamesake(question: OwnerQuestion, candidate: Suspect) {
-  const { context, domain, held, product, writer } = question;
+  const { context, domain, held, product, program, writer } = question;
   const { actor, lost, rights } = candidate;
   if (actor === undefined || WEBHOOK.test(actor.name)) return false;
   // Applications have containers called `app` or `server`, and no rights either. The command of a framework tells.
@@ -526,7 +527,13 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   if (product && isWorkloadOf(product, actor.name)) return product.owner;
   const own = productOf(actor.name);
   const isOwn = rights.change === 'named' && !rights.worksElsewhere && domain.relation !== 'other';
-  if (isOwn && words.includes(own)) return actor.name;
+  const called = program || knownFinalizer(held) ? [] : wordsOfFinalizer(held);
+  const isCalled = own
+    .split('-')
+    .some((part) =>
+      called.some((word) => part === word || (word.length > 3 && part.startsWith(word))),
+    );
+  if (isOwn && (words.includes(own) || isCalled)) return actor.name;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
   const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));

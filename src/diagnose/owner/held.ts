@@ -162,6 +162,16 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
 const COMMON_LABEL =
   /^(?:operator|controller|apps?|foreground|background)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
 
+/** Returns the words by which a finalizer may call its controller, and not those of its company and its type: `lb` of `lb.acme.dev/finalizer`. */
+export function wordsOfFinalizer({ finalizer, type }: Held): string[] {
+  const own = `${typeName(type)} ${type.kind}`.toLowerCase();
+  const words = finalizer.replace(/[\w-]+\.\w+(?=\/|$)/, '').split(/[./-]+/);
+  return words.filter(
+    (word) =>
+      word.length > 1 && identifiesProgram(word) && !COMMON_LABEL.test(word) && !own.includes(word),
+  );
+}
+
 /**
  * Reports whether a domain is the group, above it, or below these by a type of the group, or by words with which its kind
  * begins or ends (`kubeadm` of KubeadmControlPlane, `api-key` of ApiKey). `apps.` and `operator.` of one project are siblings.
