@@ -141,6 +141,7 @@ export const CLUES = {
     finds: ({ context: { now } }, { actor, rights }) =>
       actor?.watches?.includes(now.namespace.name) &&
       rights.change === undefined &&
+      !rights.worksElsewhere &&
       !isGeneralTool(actor),
   },
 } as const satisfies Record<string, ClueRow>;
