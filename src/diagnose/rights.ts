@@ -129,6 +129,13 @@ export function rightsOf(
     ),
     /** A rule is about the peerings by which operators that are written with kopf know each other. */
     isOfKopf: own.some(({ rule }) => rule.apiGroups.includes('kopf.dev')),
+    /** A rule lets it change the status of a built-in type: the account works on that. */
+    worksOnBuiltIn: own.some(
+      ({ rule }) =>
+        canChange(rule) &&
+        rule.apiGroups.some(isBuiltIn) &&
+        rule.resources.some((one) => one.endsWith('/status')),
+    ),
     /** The rules that grant this, for the report. */
     because: [...new Set([...onType, ...change, ...parts].map(({ because }) => because))],
   };

@@ -504,7 +504,9 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   // Applications have containers called `app` or `server`, and no rights either. The command of a framework tells.
   const isCommand = FRAMEWORKS.test(writer);
   const isForNothingElse =
-    !rights.worksElsewhere && !(rights.changesSibling && !(isCommand && rights.change));
+    !rights.worksElsewhere &&
+    !rights.worksOnBuiltIn &&
+    !(rights.changesSibling && !(isCommand && rights.change));
   const isTied = (): boolean =>
     rights.change === 'named' ||
     lost !== undefined ||
