@@ -206,9 +206,8 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
 }
 
 /** Reports whether it works for another product: many programs have a name alike, as `postgres-operator`. */
-function isOfAnother({ context, domain, held }: OwnerQuestion, suspect: Suspect): boolean {
-  const { account, lost, rights } = suspect;
-  const isAtWork = rights.worksElsewhere && !rights.reachesGroup && !lost;
+function isOfAnother({ context, domain, held }: OwnerQuestion, { account, rights }: Suspect) {
+  const isAtWork = rights.worksElsewhere && !rights.reachesGroup;
   return isAtWork && !rolesGone(context, account ?? NOBODY)[0] && domain.types.includes(held.type);
 }
 
@@ -341,7 +340,7 @@ function isKnown({ product, isProduct }: OwnerQuestion, candidate: Suspect) {
   return (isDefaultWorkload(product, candidate.actor) || isProduct(candidate)) && product.owner;
 }
 
-/** A ServiceAccount that no workload uses stands for a controller that is gone, if rules name the type: tools of people have rules for a group as well. */
+/** A ServiceAccount that no workload uses stands for a controller that is gone. */
 function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const { actor, account, rights } = suspect;
   const { context, domain, held } = question;
@@ -352,7 +351,11 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const all = domain.types.map((type) =>
     type === held.type ? rights : rightsOf(context, account, type, []),
   );
-  const isOn = (one: Rights): boolean => one.isMarked || (actor !== undefined && one.isOnGroup);
+  // Consoles have rules for a whole group as well.
+  const isCalled =
+    actor &&
+    (CONTROLLER.test(actor.name) || domain.types.some((one) => isOfType(one, [actor.name])));
+  const isOn = (one: Rights): boolean => one.isMarked || (isCalled === true && one.isOnGroup);
   const isIt = all.every(isOn) && !isPartner(question, suspect);
   return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }

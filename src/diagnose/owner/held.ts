@@ -166,10 +166,7 @@ const COMMON_LABEL =
 export function wordsOfFinalizer({ finalizer, type }: Held): string[] {
   const own = `${typeName(type)} ${type.kind}`.toLowerCase();
   const words = finalizer.replace(/[\w-]+\.\w+(?=\/|$)/, '').split(/[./-]+/);
-  return words.filter(
-    (word) =>
-      word.length > 1 && identifiesProgram(word) && !COMMON_LABEL.test(word) && !own.includes(word),
-  );
+  return words.filter((word) => identifiesProgram(word) && !own.includes(word));
 }
 
 /**

@@ -71,6 +71,8 @@ function caseOf(question: OwnerQuestion) {
     excluded: all.filter(({ against }) => against !== undefined),
     /** Those that may act by a permission alone. */
     able: question.candidates.filter((one) => isAble(question, one)),
+    /** Many may change a built-in type: few of them watch it as well. */
+    handlers: question.candidates.filter(isHandler),
   };
 }
 
@@ -137,14 +139,7 @@ function judge(the: Case): Ownership {
     const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
     return { certainty, verdict: 'missing', owner: best, others, ...common };
   }
-  // Many may change a built-in type: few of them watch it as well.
-  const handlers = the.candidates.filter(
-    (one) =>
-      [one.rights.change, one.rights.watch].every((reach) => reach === 'named') &&
-      one.actor &&
-      !isNameOfProduct(one.actor.name) &&
-      isFurther(one),
-  );
+  const handlers = the.handlers.filter(isFurther);
   const more = !isBuiltIn(held.type.group) ? further : handlers.length > 5 ? [] : handlers;
   return {
     ...{ certainty: 'unknown', verdict: 'unknown', others, ...common },
@@ -165,7 +160,7 @@ function rankOf(one: Suspect): number {
 
 /** Returns the one with the most clues, of those with a clue that decides if there are any, if more than a permission ties it to the finalizer. */
 function leading(the: Case): Suspect | undefined {
-  const { tied, able, excluded, writer } = the;
+  const { tied, able, excluded, handlers, writer } = the;
   const decided = tied.filter(isDecided);
   // Beside a workload, an account is left of an earlier installation.
   const workloads = decided.filter(({ actor }) => actor !== undefined);
@@ -195,7 +190,8 @@ function leading(the: Case): Suspect | undefined {
         (isDecided(one) || (hasClue(one, 'installation') && !hasClue(best, 'installation'))),
     ) ||
     // One that may act and is down explains a hang better.
-    ((best.actor?.ready ?? 0) > 0 && able.some(({ actor }) => actor?.ready === 0));
+    ((best.actor?.ready ?? 0) > 0 &&
+      [...able, ...handlers].some(({ actor }) => actor?.ready === 0));
   return isContradicted ? undefined : best;
 }
 
@@ -230,6 +226,11 @@ function isAble(question: OwnerQuestion, one: Suspect): boolean {
   return rights.change === 'named'
     ? isTiedByRight(question, one)
     : rights.change !== undefined && !isGeneralTool(actor);
+}
+
+function isHandler({ actor, rights }: Suspect): boolean {
+  const isNamed = [rights.change, rights.watch].every((reach) => reach === 'named');
+  return isNamed && actor !== undefined && !actor.isGone && !isNameOfProduct(actor.name);
 }
 
 /** Begins the sentences about those that no workload in the cluster shows. */
