@@ -90,10 +90,10 @@ export function rightsOf(
     );
   // A permission of every account distinguishes none, nor does one for people on the types of all products.
   const isNamed = ({ rule, subject, by }: Grant): boolean =>
-    rule.apiGroups.includes(group) &&
+    (rule.apiGroups.includes(group) || rule.resources.includes(resource)) &&
     !EVERYBODY.includes(subject.name) &&
     !(by === 'people' && !isBuiltIn(group));
-  // `everything`: only a rule for all groups reaches it.
+  // `everything`: only a rule for all types of all groups reaches it.
   const reach = (grants: readonly Grant[]) =>
     grants.some(isNamed) ? 'named' : grants.length > 0 ? 'everything' : undefined;
   const change = changing(...changed);

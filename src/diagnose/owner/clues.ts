@@ -127,7 +127,7 @@ export const CLUES = {
     weight: 'supports',
     text: 'it has lost its rights',
     finds: ({ domain, held }, { lost }) =>
-      !isSetByHand(held) && domain.types.includes(held.type) && lost?.isOnType && lost.text,
+      !isSetByHand(held) && domain.relation !== 'foreign' && lost?.isOnType && lost.text,
   },
   permission: {
     weight: 'able',
@@ -317,7 +317,7 @@ export function unreadEvidence(labels: readonly string[]): string[] {
 
 /** A webhook of an operator, and not an operator for webhooks (`webhook-operator`). */
 const WEBHOOK = /\bwebhook\b(?!-(?:controller|manager|operator)\b)/;
-const CONTROLLER = /(?:controller|manager|operator)\b/;
+const CONTROLLER = /(?:controllers?|manager|operator)\b/;
 
 /** Recognizes who has such a name, or, with a right to the type, runs such a program where nobody beside it is called so: a dashboard may run the image of the operator. */
 function calledAs(candidates: readonly Suspect[], isIt: (name: string) => boolean) {
@@ -355,7 +355,8 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const isCalled =
     actor &&
     (CONTROLLER.test(actor.name) || domain.types.some((one) => isOfType(one, [actor.name])));
-  const isOn = (one: Rights): boolean => one.isMarked || (isCalled === true && one.isOnGroup);
+  const isOn = (one: Rights): boolean =>
+    one.isMarked || (isCalled === true && one.isOnGroup) || (one !== rights && one.isHalfMarked);
   const isIt = all.every(isOn) && !isPartner(question, suspect);
   return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }
@@ -368,16 +369,16 @@ const hasMarked = remember((question: OwnerQuestion): boolean =>
 export function isPartner(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
   const { context, domain, held, program } = question;
   const own = domain.types.length > 0 ? domain.types : [held.type];
-  if (!actor || own.some((type) => isNamedAfterType({ ...held, type }, actor.name))) return false;
+  if (!actor || own.some((type) => isNamedAfterType(type, actor.name))) return false;
   const names = [actor.name, ...actor.programs].map(productOf);
   // Where neither the domain nor the writer tells whose the finalizer is, it may be any administrator's.
   const isTelling = program !== '' || ['own', 'other'].includes(domain.relation);
+  const isAdmin = rights.change === 'everything' && isTelling;
   return typesOf(context).some(
     (type) =>
-      isOfType(type, names) &&
+      (isAdmin || isOfType(type, names)) &&
       !own.some(({ group }) => isOfOneCompany(group, type.group)) &&
-      ((rights.change === 'everything' && isTelling) ||
-        rightsOf(context, actor.account, type, []).isMarked),
+      ((isAdmin && isOfType(type, names)) || rightsOf(context, actor.account, type, []).isMarked),
   );
 }
 
@@ -410,7 +411,7 @@ export function isKnownForAnother({ product }: OwnerQuestion, { actor }: Suspect
 /** Returns what shows that a workload has lost its right: a refusal, half of the marks of a controller, or a role that is gone or bound to nobody. */
 function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
   const { type } = held;
-  const unbound = [type, ...types].flatMap((one) => unboundRoles(context, one));
+  const unbound = (types[0] ? types : [type]).flatMap((one) => unboundRoles(context, one));
   const anyGroup = unboundRoles(context, { ...type, group: '*' });
   const refused = statusTexts(context, held).flatMap(({ text }) =>
     classifyErrorText(text).flatMap((error) =>
@@ -436,7 +437,7 @@ function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
     const fate = wide ? ' is bound to nobody' : ', which is bound to it, does not exist';
     const isItsOwn = CONTROLLER.test(name) || isRoleOf(lost, actor);
     const names = isItsOwn ? [namespace, lost, ...actor.programs] : [name, lost];
-    const isOnType = isNamedAfterType(held, names.join('/'));
+    const isOnType = [type, ...types].some((one) => isNamedAfterType(one, names.join('/')));
     return { text: `ClusterRole ${lost}${fate}`, isOnType, role: isOnType ? wide : undefined };
   };
 }
@@ -514,7 +515,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     rights.change === 'named' ||
     lost !== undefined ||
     ((isCommand || CONTROLLER.test(actor.name)) && isForNothingElse) ||
-    isNamedAfterType(held, identifiesProgram(actor.name) ? actor.name : actor.namespace);
+    isNamedAfterType(held.type, identifiesProgram(actor.name) ? actor.name : actor.namespace);
   // Everybody's operators write as `manager`: of the finalizer of another domain that says nothing.
   const words = wordsOf(held.finalizer);
   const isForeign =
@@ -539,7 +540,9 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     .some((part) =>
       called.some((word) => part === word || (word.length > 3 && part.startsWith(word))),
     );
-  if (isOwn && (words.includes(own) || isCalled)) return actor.name;
+  const isSpelt = own !== actor.name && words.includes(actor.name);
+  if (isSpelt ? rights.change === 'named' || lost : isOwn && (words.includes(own) || isCalled))
+    return actor.name;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
   const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));

@@ -43,16 +43,16 @@ export function isSetByHand(held: Held): boolean {
 }
 
 /** Reports whether a field manager identifies the program that reconciles these objects. */
-export function identifiesController(held: Held, manager: string): boolean {
+export function identifiesController({ type }: Held, manager: string): boolean {
   return (
-    identifiesProgram(manager) && (!GENERAL_TOOLS.test(manager) || isNamedAfterType(held, manager))
+    identifiesProgram(manager) && (!GENERAL_TOOLS.test(manager) || isNamedAfterType(type, manager))
   );
 }
 
 /** Returns the field manager of the finalizer if it identifies one program, else nothing. The author of the whole object may have copied it, unless it is named after the type. */
 export function specificFieldManager(held: Held): string {
   const { manager = '', isAuthor } = writerOf(held) ?? {};
-  const mayBeCopied = isAuthor === true && !isNamedAfterType(held, manager);
+  const mayBeCopied = isAuthor === true && !isNamedAfterType(held.type, manager);
   const isOwn = identifiesController(held, manager) && !isSetForAnother(held, manager);
   return isOwn && !mayBeCopied ? manager : '';
 }
@@ -105,7 +105,7 @@ export function isOfControllerManager(held: Held): boolean {
 }
 
 /** Recognizes `widget-operator`, of Widgets. Many programs are named after built-in types. */
-export function isNamedAfterType({ type: { kind, group } }: Held, name: string): boolean {
+export function isNamedAfterType({ kind, group }: ResourceType, name: string): boolean {
   const words = [kind.toLowerCase(), ...withoutCommonLabels(group).split('.').slice(0, -1)];
   const lower = name.toLowerCase().replaceAll('-', '');
   return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
@@ -142,14 +142,23 @@ export interface FinalizerDomain {
 }
 
 export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
+  const { group } = held.type;
   const domain = domainOf(held.finalizer);
   const all = typesOf(context);
-  const own = isBuiltIn(held.type.group) ? [] : [held.type];
-  const groups = own.map(({ group }) => group);
+  const own = isBuiltIn(group) ? [] : [held.type];
+  const groups = own.map((type) => type.group);
+  // `apps.` and `operator.` of one project are siblings.
+  const project = withoutCommonLabels(domain);
+  const ofGroup = all.flatMap((one) => (one.group === group ? behindTypeIn(project, one) : []));
+  const isOwn = groups.some((one) =>
+    [project, ...ofGroup].some((name) => `.${withoutCommonLabels(one)}`.endsWith(`.${name}`)),
+  );
   // Above the type's group there may be the group of another product; of that, `operator.` is any product's part.
-  const isOwn = groups.some((group) => isDomainOf(all, group, domain));
-  const names = [domain, ...(isOwn ? [] : [withoutCommonLabels(domain)])];
-  const others = all.filter(({ group }) => names.includes(group) && group !== held.type.group);
+  const others = all.filter(
+    (type) =>
+      type.group !== group &&
+      [domain, ...(isOwn ? [] : [project, behindTypeIn(project, type)])].includes(type.group),
+  );
   if (others[0]) return { relation: 'other', groups: [others[0].group], types: others };
   if (isOwn) return { relation: 'own', groups, types: own };
   const isNone = isOfNoDomain(held);
@@ -169,18 +178,12 @@ export function wordsOfFinalizer({ finalizer, type }: Held): string[] {
   return words.filter((word) => identifiesProgram(word) && !own.includes(word));
 }
 
-/**
- * Reports whether a domain is the group, above it, or below these by a type of the group, or by words with which its kind
- * begins or ends (`kubeadm` of KubeadmControlPlane, `api-key` of ApiKey). `apps.` and `operator.` of one project are siblings.
- */
-function isDomainOf(types: readonly ResourceType[], group: string, domain: string): boolean {
-  const [project = '', root = ''] = [domain, group].map(withoutCommonLabels);
-  const isAbove = (one: string): boolean => `.${root}`.endsWith(`.${one}`);
-  const [label = '', ...rest] = project.split('.');
+/** Returns what is behind the first label of a domain, if that is a type's name, or words with which its kind begins or ends (`kubeadm` of KubeadmControlPlane, `api-key` of ApiKey). */
+function behindTypeIn(domain: string, { kind, resource }: ResourceType) {
+  const [label = '', ...rest] = domain.split('.');
   const part = label.replaceAll('-', '');
-  const isPart = ({ group: its, kind, resource }: ResourceType): boolean =>
-    its === group && (resource.startsWith(part) || kind.toLowerCase().endsWith(part));
-  return isAbove(project) || (rest.length > 1 && isAbove(rest.join('.')) && types.some(isPart));
+  const isPart = resource.startsWith(part) || kind.toLowerCase().endsWith(part);
+  return isPart && rest.length > 1 ? rest.join('.') : undefined;
 }
 
 /** At least two labels stay: `apps.example.com` becomes `example.com`, `operator.io` does not change. */
