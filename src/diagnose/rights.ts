@@ -90,7 +90,7 @@ export function rightsOf(
     );
   // A permission of every account distinguishes none, nor does one for people on the types of all products.
   const isNamed = ({ rule, subject, by }: Grant): boolean =>
-    (rule.apiGroups.includes(group) || rule.resources.includes(resource)) &&
+    (rule.apiGroups.includes(group) || (isBuiltIn(group) && rule.resources.includes(resource))) &&
     !EVERYBODY.includes(subject.name) &&
     !(by === 'people' && !isBuiltIn(group));
   // `everything`: only a rule for all types of all groups reaches it.

@@ -126,8 +126,12 @@ export const CLUES = {
   part: {
     weight: 'supports',
     text: 'it has lost its rights',
-    finds: ({ domain, held }, { lost }) =>
-      !isSetByHand(held) && domain.relation !== 'foreign' && lost?.isOnType && lost.text,
+    // Programs of the network write the status of any pod.
+    finds: ({ domain, held }, { lost, rights }) =>
+      (domain.types.includes(held.type) || (domain.relation === 'other' && !rights.isHalfMarked)) &&
+      !isSetByHand(held) &&
+      lost?.isOnType &&
+      lost.text,
   },
   permission: {
     weight: 'able',
