@@ -124,7 +124,8 @@ export function unknownOwner(
   const byHand = known === undefined && isSetByHand(held);
   const suspects = ownership.suspects.slice(0, MAX_SUSPECTS);
   const ruledOut = excluded
-    .filter((one) => workloadExists(one) && (one.restriction || isMoreThanAble(one)))
+    .filter(workloadExists)
+    .filter((one) => (one.restriction ? one.rights.change || isDecided(one) : isMoreThanAble(one)))
     .slice(0, MAX_SUSPECTS - suspects.length);
   const withState = (one: Suspect) => `${suspectText(one)} (${stateOf(context, held, one).state})`;
   // Who is gone and left a clue that decides explains more than those that may act, and a permission alone the least.
