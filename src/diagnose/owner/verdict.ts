@@ -106,7 +106,7 @@ function judge(the: Case): Ownership {
   const restricted = the.excluded.filter(
     (one) => isHere && one.restriction && one.rights.change && isLast(one),
   );
-  const best = leading(the) ?? leading({ ...the, tied: restricted });
+  const best = leading(the) ?? leading({ ...the, tied: restricted }) ?? onlyDown(the);
   const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
   const common = { suspects, excluded: the.excluded.filter((one) => one !== best), unread };
@@ -178,7 +178,7 @@ function leading(the: Case): Suspect | undefined {
   const isOnlyName =
     hasClue(best, 'namesake') &&
     isFrameworkName(writer) &&
-    able.every(({ actor }) => actor === best.actor);
+    able.every((one) => one.actor === best.actor || isPartner(the, one));
   const isContradicted =
     // A console of the release has its labels as well, and may be told the same: they give it no right.
     (hasClue(best, 'told') && !isCalled) ||
@@ -193,6 +193,16 @@ function leading(the: Case): Suspect | undefined {
     ((best.actor?.ready ?? 0) > 0 &&
       [...able, ...handlers].some(({ actor }) => actor?.ready === 0));
   return isContradicted ? undefined : best;
+}
+
+/** Returns the only one of those that may act that is down: that explains a hang best where nobody else has more than a right. */
+function onlyDown(the: Case): Suspect | undefined {
+  const acting = [...the.able, ...the.handlers].map(({ actor }) => actor);
+  const down = new Set(acting.filter((actor) => actor?.ready === 0));
+  const best = the.tied.find(({ actor }) => down.has(actor));
+  const isRival = (one: Suspect): boolean => one !== best && isMoreThanAble(one);
+  const isIt = down.size === 1 && the.domain.types.length > 0 && !the.tied.some(isRival);
+  return isIt && outsidePrograms(the).length === 0 ? best : undefined;
 }
 
 /** Reports whether another one may be meant: one that has written since this one is down, or a second installation with other values of options. */
