@@ -178,7 +178,7 @@ function leading(the: Case): Suspect | undefined {
   const isOnlyName =
     hasClue(best, 'namesake') &&
     isFrameworkName(writer) &&
-    able.every((one) => one.actor === best.actor || isPartner(the, one));
+    able.every(({ actor }) => actor === best.actor);
   const isContradicted =
     // A console of the release has its labels as well, and may be told the same: they give it no right.
     (hasClue(best, 'told') && !isCalled) ||
