@@ -132,11 +132,14 @@ export function podRemedies(actor: Actor, then: string): Remedy[] {
   const who = actorText(actor);
   const { namespace, pods } = actor;
   const all = pods.flatMap(({ troubles }) => troubles).join('\n');
+  const [, missing] = /ConfigError: ((?:secret|configmap) "\S+") not found/.exec(all) ?? [];
   const fix = all.includes(OUT_OF_MEMORY)
     ? `Raise the memory limit of ${who}`
     : all.includes('Image')
       ? `Correct the image of ${who}, or the Secret by which it is pulled`
-      : `Fix what keeps ${who} from being ready`;
+      : missing
+        ? `Create ${missing} in namespace ${namespace} again, which ${who} needs`
+        : `Fix what keeps ${who} from being ready`;
   const crashed = all.includes('CrashLoopBackOff') && pods.find(({ ready }) => !ready);
   const words = [...namespaceArgs(namespace), '--previous', '--all-containers', '--tail=50'];
   const look = crashed

@@ -220,6 +220,8 @@ test.each([
   ['everyday-flux-helm-asleep', /^Scale .* up; it then removes the finalizer, but it may need /],
   ['everyday-crossplane-asleep', /^Remove this one finalizer from Bucket db$/],
   ['made-solr-role-lost', /^Create ClusterRole solr-operator-role again, /],
+  ['made-own-reconciler-unbound', /^Bind ClusterRole mysqlschemareconciler-cluster-role to /],
+  ['made-own-secret-of-operator-gone', /^Create secret "\S+-credentials" in namespace \S+ again/],
 ])('the first fix of an owner that lacks something begins with that (%s)', (recording, fix) => {
   expect(told(recording).root.remedies[0]?.text).toMatch(fix);
 });

@@ -472,7 +472,7 @@ const ROWS: Record<string, Row> = {
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"audit.acme.dev/hold"'),
   },
   "a program of the finalizer's company without types of its own": {
-    ...{ in: GONE, is: 'owner-unknown', says: /only candidate here is Deployment team-b.feed/ },
+    ...{ in: GONE, is: 'owner-unknown', says: /team-b.feed .running. may change it/ },
     change: all(
       ({ discovery }) =>
         discovery.ok && discovery.value.types.push(typeOf('audit.corp.io', 'audits', 'Audit')),

@@ -136,13 +136,16 @@ export function unknownOwner(
   const listed = isHere ? all.map(withState) : [];
   const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
   const trace = unreadEvidence(unread)[0] ?? traceOf(held, owner);
-  const only = listed[0] && `the only candidate here is ${listed[0]}`;
-  const rest = only ?? (trace && outside ? RUNS_OUTSIDE_TEXT : outside) ?? [];
-  const byWhom = `a person set it, with "${writerOf(held)?.manager}"`;
+  // A permission alone makes nobody the controller.
+  const isTied = all.some(isMoreThanAble);
+  const names = listNames(listed, MAX_LISTED);
+  const only = isTied ? `the only candidate here is ${names}` : `${names} may change it`;
+  const rest = names ? only : ((trace && outside ? RUNS_OUTSIDE_TEXT : outside) ?? []);
+  const byWhom = `it was set by hand or by a script, with "${writerOf(held)?.manager}"`;
   const why = byHand ? byWhom : [trace ?? [], rest].flat().join('; ');
   const reason =
-    listed.length > 1
-      ? `its controller is one of: ${listNames(listed, MAX_LISTED)}`
+    listed.length > 1 && isTied
+      ? `its controller is one of: ${names}`
       : `its controller is not known: ${why || 'no clue points to a controller'}`;
   const [said] = [
     ...statusTexts(context, held),
@@ -208,7 +211,8 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
     return fix ? [withRole('now', { ...fix, text })] : [];
   });
   const find = installRemedy(context, held);
-  if (knownFinalizer(held) && !isTied && !fixes[0]) fixes.push(find);
+  const isOpen = !isTied && !fixes[0];
+  if (isOpen && knownFinalizer(held)) fixes.push(find);
   const looks = suspects.flatMap((one) => {
     const { actor, against } = one;
     const text = `Find out whether ${suspectText(one)} removes ${held.finalizer}: look for ${nameOf(held.subject)} in its log`;
@@ -219,20 +223,18 @@ function findRemedies(context: Context, held: Held, suspects: readonly Suspect[]
     }));
   });
   const all = [...fixes, ...looks].slice(0, MAX_SUSPECTS);
-  return all.length > 0 ? all : [find];
+  return (isOpen || all.length === 0) && !all.includes(find) ? [...all, find] : all;
 }
 
 /** Returns the state of a suspect, and what would let it act. */
 function stateOf(context: Context, held: Held, suspect: Suspect): { state: string; fix?: Remedy } {
-  const { actor, against, restriction } = suspect;
+  const { actor, against, lost, restriction } = suspect;
   const then = `it then removes ${held.finalizer}`;
   const fixed = (state: string, text: string) => ({ state, fix: { text } });
-  if (restriction)
-    return fixed(restriction.slice(3), `change what leaves ${nameOf(held.subject)} out`);
-  if (against === MAY_NOT_CHANGE) {
-    const right = `its right to change ${typeName(held.type)} (restore its binding, or install it again)`;
-    return fixed('may not change it', `give it back ${right}; ${then}`);
-  }
+  const out = `change what leaves ${nameOf(held.subject)} out`;
+  if (restriction) return fixed(restriction.slice(3), out);
+  const back = `give it back its right to change ${typeName(held.type)} (restore its binding, or install it again)`;
+  if (against === MAY_NOT_CHANGE || lost) return fixed('may not change it', `${back}; ${then}`);
   if (against) return { state: 'made by such an object' };
   if (actor === undefined || actor.isGone)
     return isDecided(suspect) ? fixed('gone', `install it again; ${then}`) : { state: 'gone' };

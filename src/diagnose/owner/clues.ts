@@ -110,7 +110,7 @@ export const CLUES = {
   },
   marks: {
     weight: 'marks',
-    text: 'RBAC rules that name the type or its group let it change the objects and their status or finalizers, as its controller does',
+    text: 'RBAC rules that name the type or its group let it do what only its controller needs',
     finds: isMarked,
   },
   installation: {
@@ -347,7 +347,7 @@ function isKnown({ product, isProduct }: OwnerQuestion, candidate: Suspect) {
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
 function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const { actor, account, rights } = suspect;
-  const { context, domain, held } = question;
+  const { context, domain, held, writer } = question;
   const isOfTypes = domain.types.length > 0 && domain.relation !== 'foreign';
   const isMeant = isOfTypes && rights.change !== undefined && account !== undefined;
   if (!isMeant || !(actor ? isOwnAccount(question, actor) : !isActive(question, account)))
@@ -361,7 +361,9 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
     (CONTROLLER.test(actor.name) || domain.types.some((one) => isOfType(one, [actor.name])));
   const isOn = (one: Rights): boolean =>
     one.isMarked || (isCalled === true && one.isOnGroup) || (one !== rights && one.isHalfMarked);
-  const isIt = all.every(isOn) && !isPartner(question, suspect);
+  // Roles of kopf operators name no status, but the peerings of kopf.
+  const isOfKopf = writer === 'kopf' && rights.isOfKopf && rights.change === 'named';
+  const isIt = (isOfKopf || all.every(isOn)) && !isPartner(question, suspect);
   return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }
 
@@ -454,10 +456,7 @@ export function placesOfRoles(context: Context, held: Held): Wanted['places'] {
   return question.candidates.flatMap((candidate) => {
     const { actor, rights } = candidate;
     if (actor === undefined || rights.change !== undefined) return [];
-    const isMeant =
-      isNamesake(question, candidate) ||
-      (runsAs(context, actor, question.writer) && !rights.worksElsewhere) ||
-      roles.some((name) => isRoleOf(name, actor));
+    const isMeant = isNamesake(question, candidate) || roles.some((name) => isRoleOf(name, actor));
     return isMeant ? [{ namespace: actor.namespace, sources: ['roles', 'roleBindings'] }] : [];
   });
 }
@@ -529,7 +528,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
     !isForeign &&
     !isGeneralTool(actor) &&
     isFrameworkName(writer) &&
-    (runsAs(context, actor, writer) || (writer === 'kopf' && rights.isOfKopf)) &&
+    runsAs(context, actor, writer) &&
     isTied() &&
     (isCommand ||
       (!rights.worksElsewhere && statusWriters(held).some((by) => by.manager === writer)));
@@ -537,7 +536,8 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   if (runsIt || by) return `field manager "${by?.name ?? writer}"`;
   if (product && isWorkloadOf(product, actor.name)) return product.owner;
   const own = productOf(actor.name);
-  const isOwn = rights.change === 'named' && !rights.worksElsewhere && domain.relation !== 'other';
+  const isAble = rights.change === 'named' || lost !== undefined;
+  const isOwn = isAble && !rights.worksElsewhere && domain.relation !== 'other';
   const called = program || knownFinalizer(held) ? [] : wordsOfFinalizer(held);
   const isCalled = own
     .split('-')
@@ -545,12 +545,11 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
       called.some((word) => part === word || (word.length > 3 && part.startsWith(word))),
     );
   const isSpelt = own !== actor.name && words.includes(actor.name);
-  if (isSpelt ? rights.change === 'named' || lost : isOwn && (words.includes(own) || isCalled))
-    return actor.name;
+  if (isSpelt ? isAble : isOwn && (words.includes(own) || isCalled)) return actor.name;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
   const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
   const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));
-  return isLost && isIt && !product && !hasMarked(question) && actor.name;
+  return isLost && isIt && !hasMarked(question) && actor.name;
 }
 
 /** Returns the field managers of the status that are controllers. Of another product's finalizer they tell nothing. */

@@ -81,14 +81,13 @@ export function lostLease(context: Context, held: Held, actor: Actor): LeaseFact
   if (own.some((lease) => isRenewed(context, lease))) return undefined;
   const meant = [
     ...leasesOfGroups(context, finalizerDomain(context, held)),
-    ...programNames(actor)
-      .filter((name) => name.includes('-'))
-      .flatMap((name) => leasesOfProgram(context, name)),
+    ...programNames(actor).flatMap((name) => leasesOfProgram(context, name)),
   ];
   const isAnothers = (lease: LeaseFacts): boolean =>
     actorsOf(context).some((one) => isHolder(one, lease) && containsName(lease.name, one.name)) ||
-    // A pod with the node's network may hold it under the name of its node.
-    actor.pods.some((pod) => pod.nodeName?.split('.')[0] === podOf(lease.holder).split('.')[0]);
+    // A pod with the node's network may hold it under the name of its node, and client-go's example holds it under a UUID.
+    actor.pods.some((pod) => pod.nodeName?.split('.')[0] === podOf(lease.holder).split('.')[0]) ||
+    (isRenewed(context, lease) && !lease.holder?.includes('_'));
   const lost =
     own[0] ?? meant.find((lease) => beside.includes(lease) && lease.holder && !isAnothers(lease));
   const end = Date.parse(lost?.renewTime ?? '') + 1_000 * (lost?.durationSeconds ?? 15);

@@ -23,7 +23,7 @@ import { groupsOf, servedType, typeNamedBy } from '../content.ts';
 import { type Context, isInside } from '../context.ts';
 import { type ContentError, type ErrorOf, isAdmissionError } from '../error-texts.ts';
 import { nameOf } from '../results.ts';
-import { hasOne, rolesGone, waysToChange } from '../rights.ts';
+import { hasOne, rolesGone, unboundRoles, waysToChange } from '../rights.ts';
 import type { Suspect } from './clues.ts';
 import {
   finalizerDomain,
@@ -47,11 +47,8 @@ const RESTARTED = ['Deployment', 'StatefulSet', 'DaemonSet'];
 /** Returns the command that reads its log; none where no pod of it has a log. Its pods may not have been read. */
 export function logRemedies({ now }: Context, actor: Actor): Remedy[] {
   const { kind, namespace, name, pods } = actor;
-  // A container that was never started (no image, no node) has no log.
-  const started = pods.find(
-    ({ phase, containers = [] }) =>
-      phase === 'Running' || containers.some(({ restarts = 0 }) => restarts > 0),
-  );
+  // A pod without an image or a node has no log; one that has ended has.
+  const started = pods.find(({ phase }) => phase !== 'Pending');
   const hasLogs = LOGGED.includes(kind);
   if (started === undefined && !(hasLogs && actor.ready > 0)) return [];
   const isUnasked = now.logs === undefined && now.forecast === undefined;
@@ -150,8 +147,9 @@ function grantRemedies(owner: Sufferer, error?: ErrorOf<'forbidden'>): Remedy[] 
   const types = [type, ...waysToChange(held.type).slice(1)];
   // Requests without a name need a rule without names.
   const isByName = verbs.every((verb) => ['get', 'update', 'patch', 'delete'].includes(verb));
-  // Its own role also has what it needs besides.
-  const own = candidate.lost?.role;
+  // Its own role also has what it needs besides: that of its name, or the only one with the marks that nobody has.
+  const unbound = error || isBuiltIn(held.type.group) ? [] : unboundRoles(context, held.type, true);
+  const own = candidate.lost?.role ?? (unbound[1] ? undefined : unbound[0]);
   const names = !own && isByName && held.objects.length === held.count ? held.objects : [];
   const only = [...new Set(names.map(({ name }) => `--resource-name=${name}`))];
   const role = own ?? `${context.now.namespace.name}-${account?.name}-${type}`;

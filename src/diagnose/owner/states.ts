@@ -15,6 +15,7 @@ import {
   podRemedies,
   showObjectRemedy,
   startRemedies,
+  withoutPeriod,
   withRole,
 } from '../commands.ts';
 import { detailOf } from '../content.ts';
@@ -197,7 +198,7 @@ function notReady({ actor, context, log, removal, removes, who }: Signs): Found 
     .map((error) => refusalResult(context, error, created, `CREATE of pods of ${who}`));
   // What refuses the pods has a finding of its own, with the text.
   const said = causes.length > 0 ? undefined : (denied?.message ?? troubles[0]);
-  const quote = said && shortQuote(said);
+  const quote = said && withoutPeriod(shortQuote(said));
   const why = quote ?? (denied && 'they are refused');
   // The pauses of a ReplicaSet double up to 1,000 s (client-go, DefaultTypedControllerRateLimiter).
   const again = restartCommands(context, actor);
@@ -365,7 +366,8 @@ function doubtsOf(owner: Signs): Doubt[] {
     ...awaited.map(({ subject }) => `it waits until ${nameOf(subject)} is deleted`),
     ...protectionsOf(context, held),
     ...started,
-    kind === 'CronJob' && 'it may act only while its schedule runs a Job',
+    kind === 'CronJob' &&
+      (podTroubles(context, actor)[0] ?? 'it may act only while its schedule runs a Job'),
     crash &&
       `it has restarted ${crash.restarts} times, the last time after a crash at ${crash.crashedAt}`,
     node && `it has no ready pod on node ${node}, which ${what} names`,

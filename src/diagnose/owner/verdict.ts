@@ -148,8 +148,8 @@ function judge(the: Case): Ownership {
   };
 }
 
-/** One clue outweighs all kinds below. */
-const WEIGHTS = { decides: 100, marks: 10, supports: 1, able: 0 };
+/** One clue outweighs all kinds below, and a right, which counts 1. */
+const WEIGHTS = { decides: 100, marks: 10, supports: 2, able: 0 };
 
 /** What supports one that a clue decides for tells it from no other; a right does. */
 function rankOf(one: Suspect): number {
@@ -240,7 +240,8 @@ function isAble(question: OwnerQuestion, one: Suspect): boolean {
 
 function isHandler({ actor, rights }: Suspect): boolean {
   const isNamed = [rights.change, rights.watch].every((reach) => reach === 'named');
-  return isNamed && actor !== undefined && !actor.isGone && !isNameOfProduct(actor.name);
+  const isOther = actor && (isNameOfProduct(actor.name) || isGeneralTool(actor));
+  return isNamed && actor !== undefined && !actor.isGone && !isOther;
 }
 
 /** Begins the sentences about those that no workload in the cluster shows. */
