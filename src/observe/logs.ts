@@ -47,6 +47,8 @@ export function keepMentions(lines: readonly string[], snapshots: readonly Snaps
     .flatMap(({ examples }) => examples.map(({ uid }) => uid));
   const names = snapshots.flatMap(({ namespace: { name, uid } }) => [name, uid]);
   const words = [...names, ...held].filter((word) => word !== '');
-  const isAbout = (line: string): boolean => words.some((word) => line.includes(word));
-  return lines.filter((line) => CANNOT_READ.test(line) || isAbout(line));
+  // A Python traceback ends with the exception, of which the line in front of it says only that there is one.
+  const traces = /\n\S+ Traceback \(.*(?:\n\S+ {2}.*)*\n\S+ (?=\S)/g;
+  const all = lines.join('\n').replace(traces, ' ').split('\n');
+  return all.filter((line) => CANNOT_READ.test(line) || words.some((word) => line.includes(word)));
 }

@@ -45,10 +45,8 @@ function worldOf(lines: string[], isNamesake = false): Snapshot {
   });
   const found = snapshot({ content: types });
   found.places['ops'] = { pods: readOk([pod]) };
-  const log = keepMentions(
-    lines.map((line) => `${AT} ${line}`),
-    [found],
-  );
+  const stamped = lines.map((line) => `${AT} ${line}`);
+  const log = keepMentions(stamped, [found]);
   return { ...found, logs: { [POD]: readOk(log) } };
 }
 
@@ -63,14 +61,8 @@ function seen(lines: string[], isNamesake = false) {
   };
 }
 
-const ZAP = (more: object): string =>
-  JSON.stringify({
-    level: 'error',
-    ts: 1.5,
-    msg: 'Reconciler error',
-    controller: 'widget',
-    ...more,
-  });
+const ERROR = { level: 'error', ts: 1.5, msg: 'Reconciler error', controller: 'widget' };
+const ZAP = (more: object): string => JSON.stringify({ ...ERROR, ...more });
 
 test('what a line of a log is about, how bad it is, and what of it is secret', () =>
   expectPairs('log-lines.txt', (given) => {
@@ -127,21 +119,19 @@ test('hostile lines neither throw nor hang', () => {
     `${DEMO}/db ${'\u0000\ufffd\u001b[31m'.repeat(300_000)}`,
     `${`${DEMO}/`.repeat(300_000)}`,
     `E0302 ${'1'.repeat(2_000_000)} ${DEMO}`,
+    `${DEMO}\nx Traceback (${'\nx   a'.repeat(500_000)}`,
   ];
   expect(() => seen(hostile)).not.toThrow();
   for (const line of hostile) maskLogSecrets(line);
 });
 
+const BY = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'w', uid: 'w', controller: true };
+
 test('reads the leading pod first, no sidecar, and the log before a crash', () => {
   const pod = (name: string, crashedAt?: string) =>
     podFacts(name, {
       namespace: 'ops',
-      ownerReferences: [
-        {
-          ...{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'w', uid: 'w' },
-          controller: true,
-        },
-      ],
+      ownerReferences: [BY],
       containers: [{ name: 'manager', crashedAt }, { name: 'kube-rbac-proxy' }],
     });
   const late = '2026-03-02T10:00:30Z';
@@ -164,4 +154,8 @@ test('reads the leading pod first, no sidecar, and the log before a crash', () =
 test('only lines that mention the namespace or a held object are kept', () => {
   const kept = [`about ${DEMO}`, 'about uid-widgets-db', 'Failed to watch *v1.Widget'];
   expect(keepMentions(['about other', ...kept, 'x'], [worldOf([])])).toEqual(kept);
+  const trace = ['Traceback (most recent call last):', '  File "x"', '    a(', 'Denied: no', 'x'];
+  const failed = ['x', kept[0], ...trace, kept[0]].map((line) => `${AT} ${line}`);
+  const told = [`${AT} ${kept[0]} Denied: no`, `${AT} ${kept[0]}`];
+  expect(keepMentions(failed, [worldOf([])])).toEqual(told);
 });
