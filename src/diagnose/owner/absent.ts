@@ -1,4 +1,4 @@
-import { listNames, lowerFirst, shellQuote, shortQuote } from '../../base/text.ts';
+import { listNames, listWords, lowerFirst, shellQuote, shortQuote } from '../../base/text.ts';
 import { typeName } from '../../model/facts/metadata.ts';
 import type { Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
@@ -138,7 +138,7 @@ export function unknownOwner(
   const trace = unreadEvidence(unread)[0] ?? traceOf(held, owner);
   // A permission alone makes nobody the controller.
   const isTied = all.some(isMoreThanAble);
-  const names = listNames(listed, MAX_LISTED);
+  const names = (isTied ? listNames : listWords)(listed, MAX_LISTED);
   const only = isTied ? `the only candidate here is ${names}` : `${names} may change it`;
   const rest = names ? only : ((trace && outside ? RUNS_OUTSIDE_TEXT : outside) ?? []);
   const byWhom = `it was set by hand or by a script, with "${writerOf(held)?.manager}"`;
