@@ -6,7 +6,7 @@ import { accountText, actorText, isAlive, isEndingNamespace } from '../actors.ts
 import { startRemedies, withoutPeriod, withRole } from '../commands.ts';
 import { type Context, fateText, isInside, willBeDeleted } from '../context.ts';
 import { definitionSubject, nameOf, type RuleResult, subjectOf } from '../results.ts';
-import { departedGrant } from '../rights.ts';
+import { departedGrant, hasNoRight, NOBODY } from '../rights.ts';
 import {
   evidenceFor,
   exclusionEvidence,
@@ -125,7 +125,12 @@ export function unknownOwner(
   const suspects = ownership.suspects.slice(0, MAX_SUSPECTS);
   const ruledOut = excluded
     .filter(workloadExists)
-    .filter((one) => (one.restriction ? one.rights.change || isDecided(one) : isMoreThanAble(one)))
+    // Its own Role, which was read where it may be a copy for another namespace, is about other types.
+    .filter((one) =>
+      one.restriction
+        ? !hasNoRight(context, one.account ?? NOBODY, held.type)
+        : isMoreThanAble(one),
+    )
     .slice(0, MAX_SUSPECTS - suspects.length);
   const withState = (one: Suspect) => `${suspectText(one)} (${stateOf(context, held, one).state})`;
   // Who is gone and left a clue that decides explains more than those that may act, and a permission alone the least.

@@ -128,7 +128,8 @@ export const CLUES = {
     text: 'it has lost its rights',
     // Programs of the network write the status of any pod.
     finds: ({ domain, held }, { lost, rights }) =>
-      (domain.types.includes(held.type) || (domain.relation === 'other' && !rights.isHalfMarked)) &&
+      (domain.types.includes(held.type) ||
+        (domain.relation !== 'foreign' && !rights.isHalfMarked)) &&
       !isSetByHand(held) &&
       lost?.isOnType &&
       lost.text,
