@@ -85,13 +85,11 @@ describe('in any cluster', () => {
     always(({ owner, hasUnread }, world) => {
       if (owner === undefined || NAMES_NOBODY.includes(owner.code)) return;
       const isSure = owner.certainty === 'proven';
-      if (!isSure && isLeftOut(world, owner)) {
+      if (!isSure && isLeftOut(world, owner))
         expect(nameOf(owner)).toBe(`Deployment tools/${OWNER}`);
-        return;
-      }
       // The only one that may change the object and is down explains the hang best.
-      const isAsleep = !isSure && nameOf(owner) === 'Deployment tools/widget-annotator';
-      if (isAsleep) expect(owner.code).toBe('owner-scaled-to-zero');
+      else if (!isSure && nameOf(owner) === 'Deployment tools/widget-annotator')
+        expect(owner.code).toBe('owner-scaled-to-zero');
       else if (isSure || !hasUnread) expect(nameOf(owner)).toBe(ownerName(world));
       if (isSure) return;
       // What is not certain is who the owner is, or why it does not act.
