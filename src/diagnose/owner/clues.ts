@@ -348,7 +348,7 @@ function isKnown({ product, isProduct }: OwnerQuestion, candidate: Suspect) {
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
 function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const { actor, account, rights } = suspect;
-  const { context, domain, held, writer } = question;
+  const { context, domain, held } = question;
   const isOfTypes = domain.types.length > 0 && domain.relation !== 'foreign';
   const isMeant = isOfTypes && rights.change !== undefined && account !== undefined;
   if (!isMeant || !(actor ? isOwnAccount(question, actor) : !isActive(question, account)))
@@ -363,7 +363,7 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const isOn = (one: Rights): boolean =>
     one.isMarked || (isCalled === true && one.isOnGroup) || (one !== rights && one.isHalfMarked);
   // Roles of kopf operators name no status, but the peerings of kopf.
-  const isOfKopf = writer === 'kopf' && rights.isOfKopf && rights.change === 'named';
+  const isOfKopf = rights.isOfKopf && rights.change === 'named';
   const isIt = (isOfKopf || all.every(isOn)) && !isPartner(question, suspect);
   return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }
@@ -548,7 +548,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const isSpelt = own !== actor.name && words.includes(actor.name);
   if (isSpelt ? isAble : isOwn && (words.includes(own) || isCalled)) return actor.name;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
-  const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
+  const isLost = !rights.change && !rights.worksElsewhere;
   const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));
   return isLost && isIt && !hasMarked(question) && actor.name;
 }

@@ -113,7 +113,7 @@ function judge(the: Case): Ownership {
   // One that runs the same program and may not change the object may have lost its right.
   const isAlike = ({ actor }: Suspect): boolean =>
     actor !== undefined && (hasProgramName(actor, the.program) || actor.name === best?.actor?.name);
-  const mayBeIt = all.filter((one) => isDecided(one) || (hasClue(one, 'namesake') && isAlike(one)));
+  const mayBeIt = all.filter((one) => isDecided(one) || isAlike(one));
   const isOnly = best !== undefined && isDecided(best) && mayBeIt.length === 1;
   if (best !== undefined && workloadExists(best)) {
     // Which objects are those of its class or its share, is not known.
