@@ -33,6 +33,7 @@ import {
   domainOf,
   HARMLESS_WRITERS,
   hasProgramName,
+  identifiesProgram,
   isFrameworkName,
   isGeneralTool,
   isKubernetesComponent,
@@ -282,10 +283,14 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
 
 /** Returns what shows programs outside: renewed Leases, users and groups with permissions, late writes, a cloud provider. */
 function outsidePrograms(question: OwnerQuestion): string[] {
-  const { context, held, domain, actors, program } = question;
-  const leases = [...leasesOfGroups(context, domain), ...leasesOfProgram(context, program)].filter(
-    (lease) => isRenewed(context, lease) && !holderOf(context, lease),
-  );
+  const { context, held, domain, actors, candidates, program } = question;
+  const accounts = candidates.flatMap(({ actor, account }) => (actor ? [] : (account?.name ?? [])));
+  const leases = [
+    ...leasesOfGroups(context, domain),
+    ...[program, ...accounts.filter(identifiesProgram)].flatMap((name) =>
+      leasesOfProgram(context, name),
+    ),
+  ].filter((lease) => isRenewed(context, lease) && !holderOf(context, lease));
   const writers = lateWrites(held).filter(
     ({ manager }) =>
       !HARMLESS_WRITERS.test(manager) && workloadsOfProgram(actors, manager).length === 0,
