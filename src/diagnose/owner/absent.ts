@@ -141,7 +141,7 @@ export function unknownOwner(
   const listed = isHere ? all.map(withState) : [];
   const outside = others.find((text) => text.startsWith(RUNS_OUTSIDE_TEXT));
   const trace = unreadEvidence(unread)[0] ?? traceOf(held, owner);
-  // A permission alone makes nobody the controller.
+  // Who has but a permission, and does not lead by it, is called nobody's controller.
   const isTied = all.some(isMoreThanAble);
   const names = (isTied ? listNames : listWords)(listed, MAX_LISTED);
   const only = isTied ? `the only candidate here is ${names}` : `${names} may change it`;

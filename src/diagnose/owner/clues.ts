@@ -77,7 +77,7 @@ export type OwnerQuestion = ReturnType<typeof questionAbout>;
 /** Evidence about who owns a finalizer. */
 interface Clue {
   kind: string;
-  /** `decides`: only one program can leave it. `marks`: leads by itself. `supports`: the most of them lead where nobody has the marks. `able`: leads nowhere. */
+  /** `decides`: only one program can leave it. `marks`: leads by itself. `supports`: the most of them lead where nobody has the marks. `able`: leads only who is down, and alone in that. */
   weight: 'decides' | 'marks' | 'supports' | 'able';
   /** The sentence that the report shows about the suspect. */
   text: string;
@@ -110,7 +110,7 @@ export const CLUES = {
   },
   marks: {
     weight: 'marks',
-    text: 'RBAC rules that name the type or its group let it do what only its controller needs',
+    text: 'RBAC rules that name the type or its group give it the rights of a controller',
     finds: isMarked,
   },
   installation: {
@@ -348,7 +348,7 @@ function isKnown({ product, isProduct }: OwnerQuestion, candidate: Suspect) {
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
 function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const { actor, account, rights } = suspect;
-  const { context, domain, held } = question;
+  const { context, domain, held, writer } = question;
   const isOfTypes = domain.types.length > 0 && domain.relation !== 'foreign';
   const isMeant = isOfTypes && rights.change !== undefined && account !== undefined;
   if (!isMeant || !(actor ? isOwnAccount(question, actor) : !isActive(question, account)))
@@ -363,7 +363,7 @@ function isMarked(question: OwnerQuestion, suspect: Suspect) {
   const isOn = (one: Rights): boolean =>
     one.isMarked || (isCalled === true && one.isOnGroup) || (one !== rights && one.isHalfMarked);
   // Roles of kopf operators name no status, but the peerings of kopf.
-  const isOfKopf = rights.isOfKopf && rights.change === 'named';
+  const isOfKopf = writer === 'kopf' && rights.isOfKopf && rights.change === 'named';
   const isIt = (isOfKopf || all.every(isOn)) && !isPartner(question, suspect);
   return isIt && [...new Set(all.flatMap(({ because }) => because))].slice(0, 3).join('; ');
 }
@@ -372,7 +372,7 @@ const hasMarked = remember((question: OwnerQuestion): boolean =>
   question.candidates.some((one) => isMarked(question, one) !== false),
 );
 
-/** Reports whether it is the controller of another company's type, by its name: Kueue starts RayJobs, and an operator of Environments may be cluster-admin. */
+/** Reports whether it is the controller of another company's type by two of three: its name, the marks, a right to everything. Kueue starts RayJobs, and an operator of Environments may be cluster-admin. */
 export function isPartner(question: OwnerQuestion, { actor, rights }: Suspect): boolean {
   const { context, domain, held, program } = question;
   const own = domain.types.length > 0 ? domain.types : [held.type];
@@ -548,7 +548,7 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const isSpelt = own !== actor.name && words.includes(actor.name);
   if (isSpelt ? isAble : isOwn && (words.includes(own) || isCalled)) return actor.name;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.
-  const isLost = !rights.change && !rights.worksElsewhere;
+  const isLost = !rights.change && !rights.worksElsewhere && actor.account.name !== 'default';
   const isIt = own !== actor.name && domain.types.some((type) => isOfType(type, [own]));
   return isLost && isIt && !hasMarked(question) && actor.name;
 }

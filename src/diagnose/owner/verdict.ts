@@ -28,7 +28,7 @@ import {
   isProviderManaged,
   lateWrites,
 } from './held.ts';
-import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram } from './leases.ts';
+import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram, runsAs } from './leases.ts';
 import {
   domainOf,
   HARMLESS_WRITERS,
@@ -203,7 +203,10 @@ function onlyDown(the: Case): Suspect | undefined {
   const best = the.tied.find(({ actor }) => down.has(actor));
   const isRival = (one: Suspect): boolean => one !== best && isMoreThanAble(one);
   const isIt = down.size === 1 && the.domain.types.length > 0 && !the.tied.some(isRival);
-  return isIt && outsidePrograms(the).length === 0 ? best : undefined;
+  // Who writes under a name that frameworks give runs under it.
+  const isWriter =
+    !isFrameworkName(the.writer) || (best?.actor && runsAs(the.context, best.actor, the.writer));
+  return isIt && isWriter && outsidePrograms(the).length === 0 ? best : undefined;
 }
 
 /** Reports whether another one may be meant: one that has written since this one is down, or a second installation with other values of options. */
