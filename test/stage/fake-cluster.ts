@@ -347,43 +347,26 @@ export class FakeCluster implements KubernetesApi {
   }
 }
 
-export const NOT_FOUND: ReadFailure = {
-  kind: 'not-found',
-  status: 404,
-  message: '404 Not Found: not found',
-};
-export const FORBIDDEN: ReadFailure = {
-  kind: 'forbidden',
-  status: 403,
-  message: '403 Forbidden: you may not',
-};
+/** What the server answers, in words that begin with the status. */
+const answer = (kind: ReadFailure['kind'], message: string): ReadFailure => ({
+  ...{ kind, message, status: Number.parseInt(message, 10) },
+});
+export const NOT_FOUND = answer('not-found', '404 Not Found: not found');
+export const FORBIDDEN = answer('forbidden', '403 Forbidden: you may not');
 /** As RBAC words it; webhooks and policies have other words. */
-const MAY_NOT_PATCH: ReadFailure = {
-  ...FORBIDDEN,
-  message:
-    '403 Forbidden: widgets.example.com "db" is forbidden: User "ci" cannot patch resource "widgets"',
-};
-export const UNAUTHORIZED: ReadFailure = {
-  kind: 'unauthorized',
-  status: 401,
-  message: '401 Unauthorized',
-};
+const MAY_NOT_PATCH = answer(
+  'forbidden',
+  '403 Forbidden: widgets.example.com "db" is forbidden: User "ci" cannot patch resource "widgets"',
+);
+export const UNAUTHORIZED = answer('unauthorized', '401 Unauthorized');
 export const REFUSED: ReadFailure = { kind: 'network', message: 'connection refused' };
-export const BROKEN: ReadFailure = {
-  kind: 'server-error',
-  status: 500,
-  message: '500 Internal Server Error: etcdserver: request timed out',
-};
-export const CONFLICT: ReadFailure = {
-  kind: 'conflict',
-  status: 409,
-  message: '409 Conflict: Precondition failed',
-};
-const TEST_FAILED: ReadFailure = {
-  kind: 'invalid',
-  status: 422,
-  message: '422 Invalid: the server rejected our request due to an error in our request',
-};
+const TIMED_OUT = '500 Internal Server Error: etcdserver: request timed out';
+export const BROKEN = answer('server-error', TIMED_OUT);
+export const CONFLICT = answer('conflict', '409 Conflict: Precondition failed');
+const TEST_FAILED = answer(
+  'invalid',
+  '422 Invalid: the server rejected our request due to an error in our request',
+);
 const ABORTED: ReadFailure = { kind: 'aborted', message: 'the run was ended' };
 
 /** As on Kubernetes >= 1.33 while a pod remains. */

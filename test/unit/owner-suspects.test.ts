@@ -85,6 +85,16 @@ const feed =
     now.places['team-b'] = { roleBindings: readOk([]) };
   };
 const ADMIN = all(feed(KOPF, OTHERS, { name: 'admin' }), bindAdmin);
+/** Its controller, of which nothing is left, reported an Event so many seconds after the deletion began. */
+const reported =
+  (seconds: number): Change =>
+  (now) => {
+    const [regarding] = heldIn(now);
+    const at = new Date(Date.parse(regarding?.deletionTimestamp ?? '') + 1_000 * seconds);
+    const said = { type: 'Normal', reason: 'Done', message: 'done', component: 'widget-operator' };
+    const events = readOk([{ ...said, instance: '', regarding, at: at.toISOString() }]);
+    Object.assign(now.places[now.namespace.name] ?? {}, { events });
+  };
 const watching = (place: string) => ({ name: 'feed', args: [`--namespace=${place}`] });
 const ofRelease: Change = (now) => {
   named(listed(now, 'deployments'), 'feed').labels = listed(now, 'definitions')[0]?.labels ?? {};
@@ -121,6 +131,21 @@ const copyBoundTo =
     now.places['team-b'] = { roleBindings: readOk([binding(bound, [], { namespace: 'team-b' })]) };
   };
 
+const withoutPods: Change = (now) => {
+  const pods = Object.values(now.places).map((place) => place.pods);
+  for (const read of [...pods, now.cluster.pods, now.cluster.replicaSets])
+    if (read?.ok) drop(read.value as unknown[], () => true);
+};
+
+/** All rights that begin so are gone, and no others are in this namespace. */
+const deprived =
+  (prefix: string, home: string): Change =>
+  (now) => {
+    drop(listed(now, 'clusterRoles'), ({ name }) => name.startsWith(prefix));
+    drop(listed(now, 'clusterRoleBindings'), ({ role: { name } }) => name.startsWith(prefix));
+    Object.assign(now.places[home] ?? {}, { roles: readOk([]), roleBindings: readOk([]) });
+  };
+
 /** A controller or autoscaler and a webhook with the account of the operator, in its place. */
 const partsOf =
   (part: string): Change =>
@@ -132,9 +157,17 @@ const partsOf =
       const own = { uid: name, name: `cache-${name}`, programs: [name], ready: 1, wanted: 1 };
       deployments.push({ ...operator, ...own });
     }
-    const pods = Object.values(now.places).map((place) => place.pods);
-    for (const read of [...pods, now.cluster.pods, now.cluster.replicaSets])
-      if (read?.ok) drop(read.value as unknown[], () => true);
+    withoutPods(now);
+  };
+
+/** A running program with the account of the operator, in its place, which reconciles another namespace in the second case. */
+const shared =
+  (operator: string, program: string, watches?: string[]): Change =>
+  (now) => {
+    const own = named(listed(now, 'deployments'), operator);
+    const other = { uid: program, name: program, programs: [program], ready: 1, wanted: 1 };
+    listed(now, 'deployments').push({ ...own, ...other });
+    if (watches) Object.assign(own, { watches, ready: 1, wanted: 1 });
   };
 
 /** S3 without its operator, but for what is left of it, beside another program with these rights. */
@@ -214,15 +247,7 @@ const ROWS: Record<string, Row> = {
   'an operator that every right was taken from, and of which the namespace alone has a name': {
     in: `${KUBEBUILDER}-silent`,
     spelled: (text) => text.replaceAll('memcached-controller-manager', 'controller-manager'),
-    change: (now) => {
-      const isIts = ({ name }: { name: string }): boolean => name.startsWith('memcached-manager');
-      drop(listed(now, 'clusterRoles'), isIts);
-      drop(listed(now, 'clusterRoleBindings'), isIts);
-      now.places['memcached-system'] = {
-        ...now.places['memcached-system'],
-        ...{ roles: readOk([]), roleBindings: readOk([]) },
-      };
-    },
+    change: deprived('memcached-manager', 'memcached-system'),
     is: 'owner-failing memcached-system/controller-manager',
   },
   'an operator whose role was deleted, and whose name says nothing': {
@@ -366,13 +391,7 @@ const ROWS: Record<string, Row> = {
   },
   'a Lease that the framework of the finalizer wrote, held by a pod of an unnamed program': {
     ...{ in: 'everyday-helm-operator-refused', is: 'owner-failing' },
-    change: (now) => {
-      const isIts = ({ name }: { name: string }): boolean => /manager-role/.test(name);
-      drop(listed(now, 'clusterRoles'), isIts);
-      drop(listed(now, 'clusterRoleBindings'), ({ role: { name } }) => isIts({ name }));
-      const home = now.places['nginx-operator-system'];
-      Object.assign(home ?? {}, { roles: readOk([]), roleBindings: readOk([]) });
-    },
+    change: deprived('nginx-operator-manager-role', 'nginx-operator-system'),
   },
   'a workload that an object of the type has made is listed as that, and gets no right': {
     ...{ in: GONE, is: 'owner-unknown' },
@@ -388,14 +407,34 @@ const ROWS: Record<string, Row> = {
   'a webhook with the account of a controller': {
     ...{ in: `${KUBEBUILDER}-silent`, change: partsOf('controller'), is: 'owner-running' },
   },
+  'a part of a controller, with its account': {
+    ...{ in: 'everyday-kube-rs-crashing', is: 'owner-not-ready' },
+    change: shared('doc-controller', 'doc-controller-api'),
+  },
+  'a program with the account of a controller that reconciles another namespace': {
+    ...{ in: 'everyday-client-go-asleep', is: 'owner-not-acting' },
+    change: shared('dns-zone-controller', 'dns-zone-ui', ['team-b']),
+  },
+  'a console of the company whose name the finalizer has': {
+    ...{ in: GONE, is: 'owner-unknown' },
+    spelled: (text) => text.replaceAll(`"${CACHE}/finalizer"`, '"acme-sync.acme.dev/protect"'),
+    change: all(
+      turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap')),
+      feed({ name: 'ui' }, [rule('', ['configmaps'], ...READ, 'update')], { name: 'acme-ui' }),
+    ),
+  },
+  'an operator whose own role was deleted, and whose name has nothing of the type': {
+    ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-unknown' },
+    spelled: (text) => writtenBy('unknown')(text.replaceAll(/memcached-(?=[cms])/g, 'mc-')),
+    change: (now) => drop(listed(now, 'clusterRoles'), ({ name }) => name === 'mc-manager-role'),
+    says: /Deployment mc-system.mc-controller-manager .may not change it. may be it/,
+  },
   'the webhook of a well-known product, which is left alone': {
     ...{ in: 'everyday-external-secrets-refused', is: '/owner-(?:unknown|missing) /' },
     change: (now) => {
       const operator = named(listed(now, 'deployments'), 'external-secrets');
       Object.assign(operator, { name: 'external-secrets-webhook', uid: 'webhook' });
-      const pods = Object.values(now.places).map((place) => place.pods);
-      for (const read of [...pods, now.cluster.pods, now.cluster.replicaSets])
-        if (read?.ok) drop(read.value as unknown[], () => true);
+      withoutPods(now);
     },
   },
   'a console beside an operator that has lost its right': {
@@ -592,6 +631,12 @@ const ROWS: Record<string, Row> = {
       const event = { ...failed, regarding, at: renewTime };
       Object.assign(now.places[now.namespace.name] ?? {}, { events: readOk([event]) });
     },
+  },
+  'a controller that has reported an Event, and was uninstalled before the deletion': {
+    ...{ in: GONE, is: 'owner-missing', change: reported(-60) },
+  },
+  'a controller outside of the cluster that has reported an Event since the deletion': {
+    ...{ in: GONE, is: 'owner-unknown', says: /outside of the cluster/, change: reported(1) },
   },
   'an operator called after the type that reads it, and that of another product, and changes nothing':
     {

@@ -144,7 +144,8 @@ export function unknownOwner(
   // Who has but a permission, and does not lead by it, is called nobody's controller.
   const isTied = all.some(isMoreThanAble);
   const names = (isTied ? listNames : listWords)(listed, MAX_LISTED);
-  const only = isTied ? `the only candidate here is ${names}` : `${names} may change it`;
+  const may = all.some(({ lost }) => lost) ? 'may be it' : 'may change it';
+  const only = isTied ? `the only candidate here is ${names}` : `${names} ${may}`;
   const rest = names ? only : ((trace && outside ? RUNS_OUTSIDE_TEXT : outside) ?? []);
   const byWhom = `it was set by hand or by a script, with "${writerOf(held)?.manager}"`;
   const why = byHand ? byWhom : [trace ?? [], rest].flat().join('; ');

@@ -48,6 +48,7 @@ import {
   isOfOneCompany,
   isSameName,
   isWorkloadOf,
+  restOf,
   withoutRelease,
   workloadsOfProgram,
 } from './names.ts';
@@ -67,8 +68,10 @@ export interface Suspect {
   against?: string | undefined;
   /** The same, if its arguments leave the object out. */
   restriction?: string | undefined;
-  /** What shows that it has lost a right; `isOnType`: to change the type; `role`: the ClusterRole that is bound to nobody. */
-  lost?: { text: string; isOnType: boolean; role?: string | undefined } | undefined;
+  /** What shows that it has lost a right; `isOnType`: to change the type; `isOwn`: all that its own role allowed; `role`: the ClusterRole that is bound to nobody. */
+  lost?:
+    | { text: string; isOnType: boolean; isOwn?: boolean; role?: string | undefined }
+    | undefined;
 }
 
 /** Everything that clues read about one held finalizer, computed once. */
@@ -392,9 +395,13 @@ export function isPartner(question: OwnerQuestion, { actor, rights }: Suspect): 
 /** Any workload may run as the account of a controller: its name tells, and where one of those that share the account is called a controller, it is that one. */
 function isOwnAccount({ actors, held }: OwnerQuestion, actor: Actor): boolean {
   const { name, programs, account, namespace } = actor;
-  if (WEBHOOK.test(name) || CONTROLLER.test(name)) return !WEBHOOK.test(name);
-  const sharers = actors.filter((one) => one.account.name === account.name);
-  if (sharers.some((one) => one.namespace === namespace && CONTROLLER.test(one.name))) return false;
+  const all = actors.filter((one) => one.namespace === namespace);
+  const sharers = all.filter((one) => one.account.name === account.name);
+  // `widget-operator-api` is a part of `widget-operator`.
+  const ends = sharers.flatMap((one) => restOf(name, one.name));
+  if (WEBHOOK.test(name) || ends.some((end) => !CONTROLLER.test(end))) return false;
+  if (CONTROLLER.test(name)) return true;
+  if (sharers.some((one) => CONTROLLER.test(one.name))) return false;
   if (account.name === 'default') return isOfType(held.type, [name]);
   const words = account.name.split(/[-.]/).filter((word) => word.length > 2);
   return words.some((word) => [name, ...programs].some((own) => own.includes(word)));
@@ -434,18 +441,20 @@ function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
     if (rights.isHalfMarked) return onType('a part of those of a controller is left');
     // A copy of an operator for another namespace has its role by a RoleBinding there, which may not have been read.
     const isHomeRead = context.now.places[account.namespace ?? '']?.roleBindings?.ok === true;
-    const isOwn = (one: string): boolean => isHomeRead && isRoleOf(one, actor);
-    const role = unbound.find(isOwn);
-    if (role !== undefined) return { ...onType(`ClusterRole ${role} is bound to nobody`), role };
+    const isIts = (one: string): boolean => isHomeRead && isRoleOf(one, actor);
+    const role = unbound.find(isIts);
+    if (role) return { ...onType(`ClusterRole ${role} is bound to nobody`), role };
     // A role for all groups, or one that is gone, tells no type: names have to, and who works for another one has not lost this right.
-    const wide = anyGroup.find(isOwn);
+    const wide = anyGroup.find(isIts);
     const lost = rights.worksElsewhere ? undefined : (wide ?? rolesGone(context, account)[0]);
     if (lost === undefined) return undefined;
     const fate = wide ? ' is bound to nobody' : ', which is bound to it, does not exist';
-    const isItsOwn = CONTROLLER.test(name) || isRoleOf(lost, actor);
-    const names = isItsOwn ? [namespace, lost, ...actor.programs] : [name, lost];
+    const isOwn = isRoleOf(lost, actor);
+    const all = [namespace, lost, ...actor.programs];
+    const names = CONTROLLER.test(name) || isOwn ? all : [name, lost];
     const isOnType = [type, ...types].some((one) => isNamedAfterType(one, names.join('/')));
-    return { text: `ClusterRole ${lost}${fate}`, isOnType, role: isOnType ? wide : undefined };
+    const text = `ClusterRole ${lost}${fate}`;
+    return { text, isOnType, isOwn, role: isOnType ? wide : undefined };
   };
 }
 

@@ -174,8 +174,9 @@ const COMMON_LABEL =
 /** Returns the words by which a finalizer may call its controller, and not those of its company and its type: `lb` of `lb.acme.dev/finalizer`. */
 export function wordsOfFinalizer({ finalizer, type }: Held): string[] {
   const own = `${typeName(type)} ${type.kind}`.toLowerCase();
-  const words = finalizer.replace(/[\w-]+\.\w+(?=\/|$)/, '').split(/[./-]+/);
-  return words.filter((word) => identifiesProgram(word) && !own.includes(word));
+  const [end = '', company] = /([\w-]+)\.\w+(?=\/|$)/.exec(finalizer) ?? [];
+  const words = finalizer.replace(end, '').split(/[./-]+/);
+  return words.filter((one) => identifiesProgram(one) && one !== company && !own.includes(one));
 }
 
 /** Returns what is behind the first label of a domain, if that is a type's name, or words with which its kind begins or ends (`kubeadm` of KubeadmControlPlane, `api-key` of ApiKey). */

@@ -81,7 +81,7 @@ export function containsName(longer: string, name: string): boolean {
 }
 
 /** Returns what is left of a longer name behind this one; nothing, if it does not begin with it. */
-function restOf(longer: string, name = ''): string[] {
+export function restOf(longer: string, name = ''): string[] {
   return longer.startsWith(`${name}-`) ? [longer.slice(name.length + 1)] : [];
 }
 

@@ -102,12 +102,14 @@ function judge(the: Case): Ownership {
     all.every(({ actor }) => actor !== one.actor) && !isPartner(the, one);
   const further = the.able.filter(isFurther);
   const isAlone = the.tied.length + further.length === 0;
-  const isLast = (one: Suspect): boolean =>
-    isDecided(one) ? !the.tied.some(isDecided) : isAlone && hasClue(one, 'marks', 'namesake');
-  const restricted = the.excluded.filter(
-    (one) => isHere && one.restriction && one.rights.change && isLast(one),
-  );
-  const best = leading(the) ?? leading({ ...the, tied: restricted }) ?? onlyDown(the);
+  const restricted = the.excluded.filter((one) => isHere && one.restriction && one.rights.change);
+  const decided = the.tied.some(isDecided) ? [] : restricted.filter(isDecided);
+  const last = isAlone ? restricted.filter((one) => hasClue(one, 'marks', 'namesake')) : [];
+  const best =
+    leading({ ...the, tied: decided }) ??
+    leading(the) ??
+    leading({ ...the, tied: last }) ??
+    onlyDown(the);
   const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
   const common = { suspects, excluded: the.excluded.filter((one) => one !== best), unread };
@@ -235,11 +237,11 @@ function isStatusOfAnother(the: Case, { actor }: Suspect): boolean {
 
 /** Reports whether a permission alone makes it one that may act. General tools may change everything. */
 function isAble(question: OwnerQuestion, one: Suspect): boolean {
-  const { actor, rights } = one;
+  const { actor, lost, rights } = one;
   if (actor === undefined || actor.isGone) return false;
   return rights.change === 'named'
     ? isTiedByRight(question, one)
-    : rights.change !== undefined && !isGeneralTool(actor);
+    : (rights.change !== undefined || lost?.isOwn === true) && !isGeneralTool(actor);
 }
 
 function isHandler({ actor, rights }: Suspect): boolean {
@@ -268,7 +270,9 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
     (one) => workloadExists(one) && (!one.restriction || one.rights.change),
   );
   return [
-    ...named.map((one) => `${suspectText(one)}: RBAC lets it change the objects`),
+    ...named.map(
+      (one) => `${suspectText(one)}: ${one.lost?.text ?? 'RBAC lets it change the objects'}`,
+    ),
     ...(isInside(context, home)
       ? []
       : [
@@ -298,8 +302,10 @@ function outsidePrograms(question: OwnerQuestion): string[] {
     ({ manager }) =>
       !HARMLESS_WRITERS.test(manager) && workloadsOfProgram(actors, manager).length === 0,
   );
+  // Who has reported nothing since the deletion may be uninstalled.
   const reporters = eventsAbout(context, held).filter(
-    ({ component, instance }) =>
+    ({ at = '', component, instance }) =>
+      !(Date.parse(at) < Date.parse(held.since)) &&
       !isKubernetesComponent(component) &&
       !actors.some((actor) => matchesReporter(actor, component, instance)),
   );
