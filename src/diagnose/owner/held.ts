@@ -2,6 +2,7 @@ import { type CatalogueEntry, lookUpFinalizer } from '../../model/catalogue.ts';
 import { isBuiltIn, typeName } from '../../model/facts/metadata.ts';
 import type { Subject } from '../../model/finding.ts';
 import type { FinalizerWriter, ObjectFacts, ResourceType } from '../../model/snapshot.ts';
+import { realRequest } from '../admission/guards.ts';
 import { servedType, typesOf } from '../content.ts';
 import type { Context } from '../context.ts';
 import { subjectOf } from '../results.ts';
@@ -198,4 +199,10 @@ export function definitionNames(context: Context, held: Held): string[] {
   const types = finalizerDomain(context, held).types.slice(0, 3);
   const custom = [held.type, ...types].filter(({ group }) => !isBuiltIn(group));
   return [...new Set(custom.map(typeName))];
+}
+
+/** Returns the update that removes the finalizer, which its controller sends as well. */
+export function removalRequest(context: Context, { objects, subject, type }: Held) {
+  const [object = { namespace: subject.namespace ?? '', labels: {} }] = objects;
+  return realRequest(context, 'UPDATE', type, object);
 }

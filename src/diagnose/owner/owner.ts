@@ -2,18 +2,22 @@ import { listNames, shortQuote } from '../../base/text.ts';
 import { POD_TYPE } from '../../model/facts/metadata.ts';
 import type { FindingCode, Remedy } from '../../model/finding.ts';
 import { itemsIn } from '../../model/read.ts';
+import { type ObjectFacts, trialKey } from '../../model/snapshot.ts';
 import { type Actor, actorText } from '../actors.ts';
 import { realRequest } from '../admission/guards.ts';
-import { judgeAdmission } from '../admission/judge.ts';
+import { type Judgement, judgeAdmission, UNDECIDED } from '../admission/judge.ts';
+import { mutatingResults, refusalResult, refusesOtherChange } from '../admission/refusals.ts';
 import { withRole } from '../commands.ts';
-import { detailOf } from '../content.ts';
+import { detailOf, isAggregated } from '../content.ts';
 import { type Context, isForeseen, willBeDeleted } from '../context.ts';
+import { classifyErrorText, isAdmissionError } from '../error-texts.ts';
 import { nameOf, type RuleResult, resultId } from '../results.ts';
+import type { Account } from '../rights.ts';
 import { controllerManager, MANAGER_LEASE, unprocessedNamespace } from '../rules/controller.ts';
 import { idsOfObject } from '../rules/pods.ts';
 import { idsAwaited, objectsAwaited, unreadPartner } from '../waits.ts';
 import { missingOwner, unknownOwner } from './absent.ts';
-import { workloadExists } from './clues.ts';
+import { type Suspect, workloadExists } from './clues.ts';
 import {
   finalizersOfObject,
   type Held,
@@ -21,11 +25,11 @@ import {
   isOfControllerManager,
   isProviderManaged,
   knownFinalizer,
+  removalRequest,
   statusWriters,
 } from './held.ts';
 import { identifiesProgram } from './names.ts';
 import { attemptRemedies, removalAsFirstStep, removalRemedies } from './remedies.ts';
-import { judgeRemoval } from './removal.ts';
 import { refusalsFor } from './statements.ts';
 import { stateResults } from './states.ts';
 import { findOwner } from './verdict.ts';
@@ -189,4 +193,48 @@ function controllerManagerResults(context: Context, held: Held): OwnerResults {
     message: `${runs}; ${who ? `it waits as long as ${who} uses it` : 'it may be slow'}`,
     remedies: [withRole('now', fix)],
   });
+}
+
+const CHANGES = 'changes a field at every update, which the API server refuses';
+
+/** Finds what refuses the update that removes the finalizer: by a dry run, a dead webhook, or what the objects or their Events say. */
+function judgeRemoval(context: Context, held: Held, owner?: Suspect): Judgement {
+  if (isAggregated(context, held.type)) return UNDECIDED;
+  const all = held.objects.map((object) => judgeObject(context, held, object, owner?.account));
+  const told = isForeseen(context, held) ? [] : refusalsFor(context, held, owner?.actor);
+  const request = removalRequest(context, held);
+  const results = [
+    ...all.flatMap((one) => one.results),
+    ...told.flatMap(({ error }) =>
+      // What an owner says is read with its other errors.
+      owner?.actor === undefined && isAdmissionError(error)
+        ? refusalResult(context, error, request)
+        : refusesOtherChange(error, held.type)
+          ? held.objects.flatMap((one) => mutatingResults(context, held.type, one, CHANGES))
+          : [],
+    ),
+  ];
+  return {
+    // Texts that name their objects would each bring a remedy.
+    results: [...new Map(results.map((result) => [resultId(result), result])).values()],
+    questions: [...new Set(all.flatMap(({ questions }) => questions))],
+  };
+}
+
+function judgeObject(context: Context, held: Held, object: ObjectFacts, account?: Account) {
+  const { finalizer, type } = held;
+  const trial = context.now.trials[trialKey(object.uid, finalizer)];
+  // A webhook that answers now may be deleted with the namespace.
+  if (trial?.answer === 'accepted' && context.now.forecast === undefined) return UNDECIDED;
+  const errors = trial?.answer === 'refused' ? classifyErrorText(trial.message) : [];
+  // The trial adds no finalizer, so a mutating webhook or policy does.
+  const isAdded = errors.some(({ kind }) => kind === 'new-finalizers-refused');
+  const does = isAdded
+    ? 'adds a finalizer to the object, which the API server refuses'
+    : trial?.answer === 'undone'
+      ? `puts ${finalizer} back on the object`
+      : errors.some((one) => refusesOtherChange(one, type)) && CHANGES;
+  if (does) return { ...UNDECIDED, results: mutatingResults(context, type, object, does) };
+  const request = realRequest(context, 'UPDATE', type, object, account);
+  return judgeAdmission(context, { request, trial });
 }

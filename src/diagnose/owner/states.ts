@@ -26,7 +26,7 @@ import { isRbacRead } from '../rights.ts';
 import { isNodeLost } from '../rules/pods.ts';
 import { idsTold, namespacesAwaited } from '../waits.ts';
 import { evidenceFor, exclusionEvidence, hasClue, suspectText, unreadEvidence } from './clues.ts';
-import { type Held, lateWrites } from './held.ts';
+import { type Held, lateWrites, removalRequest } from './held.ts';
 import { isRenewed, lostLease } from './leases.ts';
 import { currentLogLines, isLogRead, quotedLines } from './logs.ts';
 import { hasProgramName } from './names.ts';
@@ -45,7 +45,6 @@ import {
   type Sufferer,
   sayingRemedy,
 } from './remedies.ts';
-import { removalRequest } from './removal.ts';
 import { pausedBy, protectionsOf } from './settings.ts';
 import { lastComplaint, refusalsFor, statusEvidence, statusTexts } from './statements.ts';
 import type { Ownership } from './verdict.ts';
