@@ -184,7 +184,7 @@ export function unboundRoles(
     rule.apiGroups.includes(group) &&
     canChange(rule) &&
     ['*', ...parts].some((one) => rule.resources.includes(one));
-  return itemsIn(cluster.clusterRoles)
+  return itemsIn(cluster.clusterRoleBindings?.ok ? cluster.clusterRoles : undefined)
     .filter((role) => !isDefault(role) && !isPartOfDefault(role) && !bound.includes(role.name))
     .flatMap(({ name, rules }) => (rules.some(canChangePart) ? name : []));
 }

@@ -264,6 +264,12 @@ const ROWS: Record<string, Row> = {
     },
     ...{ is: '/owner-/', never: 'does not exist' },
   },
+  'a role of an operator that reads, where the bindings could not be read': {
+    ...{ in: GONE, is: '/owner-/', never: 'bound to nobody' },
+    change: all(feed(MANAGER, MARKS, { name: 'db-operator', bound: ['db-operator'] }), (now) => {
+      now.cluster.clusterRoleBindings = readFailed({ kind: 'forbidden', message: '403' });
+    }),
+  },
   'Crossplane, which may change what its providers manage, and a provider of something else': {
     ...{ in: 'everyday-crossplane-asleep', is: 'owner-missing' },
     change: (now) => {
