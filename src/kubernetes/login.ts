@@ -1,7 +1,8 @@
 import type { RequestOptions } from 'node:https';
 import { isDeepStrictEqual } from 'node:util';
 import { KubeConfig } from '@kubernetes/client-node';
-import { ActionError, describeError, errorCode } from '../base/errors.ts';
+import { ActionError, describeError } from '../base/errors.ts';
+import { readRegularFile } from '../base/process.ts';
 import { type Session, type TlsOptions, tlsOptions } from './connections.ts';
 import { logInByPlugin } from './plugin.ts';
 
@@ -65,36 +66,35 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
   const { access, clock, redactor } = session;
   const { exec, ...user } = access.user;
   const config = new KubeConfig();
-  const options: RequestOptions = {};
+  const options: Omit<RequestOptions, 'headers'> & { headers?: Record<string, string> } = {};
   // KubeConfig refuses http otherwise; here it is only that of loopback.
   const isPlain = access.server.startsWith('http:');
   const cluster = isPlain ? { ...access.cluster, skipTLSVerify: true } : access.cluster;
   config.loadFromClusterAndUser(cluster, user);
-  try {
-    await config.applyToHTTPSOptions(options);
-  } catch (error) {
-    // The message of the error has the path, in whose place people put a secret.
-    throw new ActionError(
-      `cannot read a file that user "${user.name}" or its cluster names in ${access.source} (${errorCode(error)})`,
-      'Relative paths in a kubeconfig are relative to its folder; content belongs in a field such as "client-key-data"',
-    );
+  const tokenFile: string | undefined = user.authProvider?.config?.tokenFile;
+  for (const path of [cluster.caFile, user.certFile, user.keyFile, tokenFile]) {
+    // KubeConfig would wait for the writer of a pipe. The path is not shown: people put a secret in its place.
+    const read = path ? readRegularFile(path) : {};
+    if ('problem' in read)
+      throw new ActionError(
+        `cannot read a file that user "${user.name}" or its cluster names in ${access.source}: ${read.problem}`,
+        'Relative paths in a kubeconfig are relative to its folder; content belongs in a field such as "client-key-data"',
+      );
   }
+  await config.applyToHTTPSOptions(options);
   const ca = options.ca?.toString();
   const plugin = exec === undefined ? undefined : await logInByPlugin(exec, ca, session);
   const cert = plugin?.cert ?? options.cert?.toString();
   const key = plugin?.key ?? options.key?.toString();
   redactor.add(key);
-  const given = (options.headers ?? {}) as Record<string, string>;
-  const { Authorization: sent = '', ...headers } = given;
+  const { Authorization: sent = '', ...headers } = options.headers ?? {};
   const token = plugin?.token ?? sent.replace(/^Bearer /, '').trim();
   redactor.add(token);
-  const isFile = Boolean(user.authProvider);
-  if (!/^[\x21-\x7e]*$/.test(token) || (isFile && token === '')) {
+  if (!/^[\x21-\x7e]*$/.test(token) || (tokenFile && token === ''))
     throw new ActionError(
       `the token of user "${user.name}" is empty or has characters in it that no token has`,
       'Check that the token was written as one line, without quotes or control characters',
     );
-  }
   const trust = { ca, cert, key };
   let tls = isDeepStrictEqual(trust, previous?.trust) ? previous?.tls : undefined;
   try {
@@ -114,7 +114,7 @@ async function logIn(session: Session, previous: Login | undefined): Promise<Log
     headers: token === '' ? headers : { ...headers, authorization: `Bearer ${token}` },
     trust,
     tls,
-    renewAt: isFile ? now + READ_AGAIN_MS : expiresAt - margin,
+    renewAt: tokenFile ? now + READ_AGAIN_MS : expiresAt - margin,
     expiresAt,
   };
 }

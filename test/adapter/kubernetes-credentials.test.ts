@@ -80,16 +80,17 @@ describe('a token file', () => {
 
   test.each([
     { tokenFile: 'q7Zr2kX9vB4mN8tL1pW6' },
+    { tokenFile: '/dev/null' },
     {
       'client-certificate': 'me.crt',
       'client-key': `LS0tLS1CRUdJTiBFQyBQUklWQVRF${'K'.repeat(300)}`,
     },
-  ])('whose content stands in place of its path is not shown: %j', async (user) => {
+  ])('that is a device, or whose path is its content, is not shown: %j', async (user) => {
     const folder = temporaryFolder();
     writeFile(folder, 'me.crt', '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n');
     await expect(connectTo('http://127.0.0.1:1', { folder, user })).rejects.toMatchObject({
       message: expect.stringMatching(
-        /^cannot read a file that .* names in \S+\/config \(E[A-Z]+\)$/,
+        /^cannot read a file that .* names in \S+\/config: (?:no such|it is a device|the system says E)/,
       ),
     });
   });
