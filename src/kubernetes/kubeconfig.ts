@@ -150,12 +150,11 @@ function findUser(found: readonly Kubeconfig[], name: string): User | undefined 
     if (user === null) continue;
     const entry = arrayAt(document, 'users').find((one) => stringAt(one, 'name') === name);
     const wrong = UNSUPPORTED.find((field) => valueAt(entry, 'user', field));
-    if (wrong !== undefined) {
+    if (wrong !== undefined)
       throw new ActionError(
         `user "${name}" has "${wrong}", which is not supported`,
         'Use an exec credential plugin (kubelogin for OIDC and Azure, gke-gcloud-auth-plugin for Google) or a token',
       );
-    }
     const { token, exec, ...other } = user;
     const path = stringAt(entry, 'user', 'tokenFile');
     const tokenFile = path && resolve(dirname(file), path);

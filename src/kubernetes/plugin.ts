@@ -83,7 +83,8 @@ export async function logInByPlugin(
   if (!limits.aborted && child?.exitCode === 0 && credential !== undefined) return credential;
 
   let problem = 'printed no ExecCredential with a token or a client certificate';
-  if (child?.exitCode !== 0) problem = `failed with exit code ${child?.exitCode}`;
+  if (child?.exitCode !== 0)
+    problem = `failed with ${child?.signalCode ?? `exit code ${child?.exitCode}`}`;
   if (tooLate.aborted)
     problem = `gave no answer within ${pluginTimeoutMs / 1_000} s and was stopped`;
   if (closing.signal.aborted) problem = 'was stopped, because the run was';

@@ -130,6 +130,11 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       });
     });
 
+    test('was killed: the message has the signal', async () => {
+      const connecting = connectWith('http://127.0.0.1:1', pluginFolder('kill -9 $$'));
+      await expect(connecting).rejects.toThrow(/" failed with SIGKILL$/);
+    });
+
     test('does not exist: the message has the install hint', async () => {
       const exec = { command: 'no-such-plugin', installHint: 'Get it at https://example.com\n' };
       await expect(
@@ -144,14 +149,8 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       const folder = pluginFolder(
         'cd "$(dirname "$0")"; echo "open https://login.example.com and enter the code" >&2; sleep 600 & echo $! > pid; wait',
       );
-      const connecting = connectWith(
-        'http://127.0.0.1:1',
-        folder,
-        {},
-        {
-          options: { pluginTimeoutMs: 3_000 },
-        },
-      );
+      const limits = { options: { pluginTimeoutMs: 3_000 } };
+      const connecting = connectWith('http://127.0.0.1:1', folder, {}, limits);
       await expect(connecting).rejects.toMatchObject({
         message: `the credential plugin "${folder}/plugin" of user "u" gave no answer within 3 s and was stopped: open https://login.example.com and enter the code`,
         hint: expect.stringContaining('without a person'),
