@@ -46,9 +46,8 @@ const RENDERERS: Record<GateCommand['format'], (view: View) => string> = {
 async function writeReports(view: View, folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });
-    for (const [name, renderFile] of REPORT_FILES) {
+    for (const [name, renderFile] of REPORT_FILES)
       await writeFile(join(folder, name), renderFile(view, {}));
-    }
   } catch (error) {
     throw new ActionError(
       `cannot write the reports to "${folder}": ${describeError(error)}`,

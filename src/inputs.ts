@@ -150,6 +150,8 @@ export function readInputs(given: GivenInputs) {
   const timeoutMs = duration('timeout', 0);
   const deletion = pick('delete');
   const [key = '', value = ''] = raw['force-label'].split('=');
+  const isIdle = ([name, row]: [InputName, InputRow]): boolean =>
+    /^force-(?!finalize$)/.test(name) && raw[name].toLowerCase() !== row.default;
   const inputs = {
     namespaces: [...new Set(splitList(raw.namespace).map(namespaceName))],
     selector: raw.selector,
@@ -170,6 +172,8 @@ export function readInputs(given: GivenInputs) {
       pods: yes('force-pods'),
       orphans: pick('force-orphans'),
     } satisfies ForcePolicy,
+    /** Given, but without effect. */
+    unused: raw['force-finalize'] === 'off' ? INPUT_ROWS.filter(isIdle).map(([name]) => name) : [],
     ownerLogs: yes('owner-logs'),
     failOnLeftBehind: yes('fail-on-left-behind'),
     reportDir: raw['report-dir'],

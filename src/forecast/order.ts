@@ -126,9 +126,8 @@ function dependencyOnNamespace(context: Context, held: Held): string | undefined
   const starts = actor?.wanted === 0 ? startRemedies(context, actor, '') : [];
   const [by = ''] = starts.flatMap(({ command }) => (command ? ` (${command})` : []));
   const idle = actor && !isAlive(actor) ? `, and is not running, so start it first${by}` : '';
-  if (inside !== undefined) {
+  if (inside !== undefined)
     return `${actorText(inside)}, which removes their finalizer, is in the namespace${idle}`;
-  }
   // Before the deletion of the namespace there is nobody to remove it either.
   if (verdict === 'missing') return undefined;
   if (owner?.rights.isLocal) return 'the permissions of their controller are in the namespace';

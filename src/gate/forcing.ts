@@ -1,3 +1,4 @@
+import { listWords } from '../base/text.ts';
 import { carryOut, LAST_WRITE_MS } from '../force/apply.ts';
 import { type ForcePlan, planForce, recordPlan, renderPlan } from '../force/plan.ts';
 import { type ActivePolicy, isActive, outcomeOf, verdictOf } from '../model/outcome.ts';
@@ -25,6 +26,8 @@ export async function forceAll(
   const { clock, inputs, log, signal: cancelled } = run;
   const results = all.map(({ result }) => result);
   const open = all.filter(isOpen);
+  if (open.length > 0 && inputs.unused.length > 0)
+    log.warning(`no effect while "force-finalize" is "off": ${listWords(inputs.unused)}`);
   if (!isActive(inputs.force) || open.length === 0 || cancelled.aborted) return results;
   const startedAt = clock.now();
   const over = new AbortController();

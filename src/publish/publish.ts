@@ -85,10 +85,8 @@ export class Publisher {
       const lead = this.#summaryStart === 0 ? '' : '\n\n';
       const room = MAX_SUMMARY_BYTES - this.#summaryStart - lead.length;
       const text = renderSummary(ending, this.#context, room);
-      if (text === '') {
-        log.warning('the job summary of this step is full; the report is only in its files');
-        return;
-      }
+      if (text === '')
+        return log.warning('the job summary of this step is full; the report is only in its files');
       await appendFile(summaryFile, `${lead}${text}`);
     } catch (error) {
       log.warning(`could not write the job summary: ${describeError(error)}`);

@@ -205,9 +205,8 @@ function objectName({ kind, name }: { kind: string; name: string }): Words {
 
 function leftBehindBlocks({ leftBehind, namespaces, run }: View, detail: Detail): Block[] {
   const isSearched = namespaces.every((one) => one.leftBehind && !one.leftBehindUnread?.length);
-  if (isSearched && namespaces.length > 0 && leftBehind.length === 0) {
+  if (isSearched && namespaces.length > 0 && leftBehind.length === 0)
     return [line('No cluster-scoped object that was read points into it.')];
-  }
   const fixes = leftBehind.filter(({ breaksOthers }) => breaksOthers).flatMap(removalOf);
   return [
     ...listOf(leftBehindTitle(leftBehind, run), leftBehind, detail.rows, (one) => {

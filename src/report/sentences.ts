@@ -42,9 +42,8 @@ export function isAboutHome({ finalizer, subject }: Finding, home: string): bool
 export function linkWords(finding: Finding, home: string, waits: Finding | undefined): Words {
   const { code, certainty, finalizer } = finding;
   if (isAboutHome(finding, home)) return titleWords(finding, home);
-  if (finalizer !== undefined && needsNoSubject(finding, waits)) {
+  if (finalizer !== undefined && needsNoSubject(finding, waits))
     return `the controller of finalizer ${literal(finalizer)}`;
-  }
   const subject = findingSubject(finding, home);
   // The sentence about an owner has its certainty itself.
   const isGuess = certainty === 'likely' && !code.startsWith('owner-');
@@ -102,9 +101,8 @@ export function chainClauses({ links, circle }: Pick<Root, 'circle' | 'links'>, 
     if (previous === undefined) return [`${subjectOf(link)} ${messageWords(link, scene)}`];
     // What stops its request is the cause.
     if (link.code === 'owner-failing' && links[at + 1]?.code.startsWith('admission-')) return [];
-    if (!isLong || at > end) {
+    if (!isLong || at > end)
       return [clauseAfter(previous, link, scene, at < 2 ? 'it' : subjectOf(previous))];
-    }
     const which = relativeClause(subjectOf(link), messageWords(link, scene));
     return at < end ? [] : [`it waits, through ${counted(at - 1, 'more object')}, for ${which}`];
   });

@@ -107,12 +107,11 @@ test.each([
   ['username', 'ci'],
   ['as-groups', ['system:masters']],
 ])('%s is refused, with what to use instead', async (field, value) => {
-  await expect(connectTo('http://127.0.0.1:1', { user: { [field]: value } })).rejects.toMatchObject(
-    {
-      message: `user "u" has "${field}", which is not supported`,
-      hint: expect.stringMatching(/exec credential plugin .*kubelogin.*gke-gcloud-auth-plugin/),
-    },
-  );
+  const connecting = connectTo('http://127.0.0.1:1', { user: { [field]: value } });
+  await expect(connecting).rejects.toMatchObject({
+    message: `user "u" has "${field}", which is not supported`,
+    hint: expect.stringMatching(/exec credential plugin .*kubelogin.*gke-gcloud-auth-plugin/),
+  });
 });
 
 test('every secret of at least 8 characters is registered', async () => {

@@ -137,9 +137,8 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
 
     test('does not exist: the message has the install hint', async () => {
       const exec = { command: 'no-such-plugin', installHint: 'Get it at https://example.com\n' };
-      await expect(
-        connectWith('http://127.0.0.1:1', temporaryFolder(), exec),
-      ).rejects.toMatchObject({
+      const connecting = connectWith('http://127.0.0.1:1', temporaryFolder(), exec);
+      await expect(connecting).rejects.toMatchObject({
         message: 'the credential plugin "no-such-plugin" of user "u" is not installed',
         hint: 'Get it at https://example.com',
       });

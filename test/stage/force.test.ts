@@ -282,6 +282,12 @@ describe('objects', () => {
   });
 });
 
+test('mode off warns of the inputs that need another mode', async () => {
+  const { lines } = await force(held('db'), { 'force-finalize': 'off', 'force-pods': 'False' });
+  const unused = 'force-namespaces and force-finalizers';
+  expect(lines).toContain(`no effect while "force-finalize" is "off": ${unused}`);
+});
+
 test('mode plan writes nothing, and says what would be done', async () => {
   const situation = held('db');
   const inputs = { 'force-finalize': 'plan', 'force-finalizers': `${FINALIZER},kubernetes` };

@@ -25,6 +25,7 @@ describe('readInputs', () => {
       ...{ timeoutMs: 300_000, orderTimeoutMs: 150_000, forecast: false, failFast: false },
       policy: { failOn: 'not-deleted', ifNotFound: 'ok' },
       ...{ kubeconfig: '', context: '', ownerLogs: false, failOnLeftBehind: false, reportDir: '' },
+      unused: [],
       force: {
         ...{ mode: 'off', namespaces: [], label: undefined, finalizers: [] },
         ...{ pods: false, orphans: 'refuse' },
