@@ -71,7 +71,7 @@ function refuseContent(value: string): void {
 
 /** People put a token in place of a path. What does not exist is shown only if it looks like a file: few secrets do. */
 function shownPath(file: string): string {
-  const isName = /^[a-z._-]{1,40}\d{0,4}(?:\.(?:ya?ml|json|conf|config))?$/;
+  const isName = /^(?:~|\$[A-Z_]+|[a-z._-]{1,40}\d{0,4}(?:\.(?:ya?ml|json|conf|config))?)$/;
   const mayShow = (path: string): boolean =>
     existsSync(path) || (isName.test(basename(path)) && mayShow(dirname(path)));
   return mayShow(file) ? file : 'the file (its name is not shown, because it may be a secret)';

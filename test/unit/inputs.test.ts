@@ -48,15 +48,8 @@ describe('readInputs', () => {
       }
     }));
 
-  test.each<InputName>([
-    'namespace',
-    'delete',
-    'timeout',
-    'fail-on',
-    'comment',
-    'pr-number',
-    'force-label',
-  ])('refuses a whole file as the value of %s, in one short line', (name) => {
+  const NAMES: InputName[] = ['namespace', 'delete', 'timeout', 'fail-on', 'comment', 'pr-number'];
+  test.each(NAMES)('refuses a whole file as the value of %s, in one short line', (name) => {
     const long = 'x'.repeat(500);
     const { message } = refusal({ [name]: `${long}\n::error::${long}` });
     expect(message).not.toContain('\n');

@@ -226,6 +226,10 @@ describe('a secret in place of the path of a kubeconfig', () => {
     }
   });
 
+  test.each(['~/config', '$RUNNER_TEMP/config'])('is not %s, which is shown', (KUBECONFIG) => {
+    expect(refusal({ env: { KUBECONFIG } }).message).toContain(`${KUBECONFIG} does not exist`);
+  });
+
   test('in a file that is not YAML is not quoted', () => {
     const kubeconfig = write('k', 'users:\n- name: u\n  user: {token: very-secret-token\n');
     const { message } = refusal({ kubeconfig });
