@@ -65,13 +65,13 @@ export function heldByFinalizers(context: Context): RuleResult[] {
   return everythingHeld(context).flatMap((held) => heldResults(context, held));
 }
 
-/** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. */
+/** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. Of thousands of siblings, 20 are judged. */
 function heldResults(context: Context, held: Held): RuleResult[] {
   const { count, finalizer, isInSpec, objects, since, subject } = held;
   const { namespace } = context.now;
   const [first] = objects;
   const isAhead = isForeseen(context, held);
-  const beside = first?.finalizers ?? (isInSpec ? [] : namespace.finalizers);
+  const beside = (first?.finalizers ?? (isInSpec ? [] : namespace.finalizers)).slice(0, 20);
   const siblings = beside.filter(
     (other) =>
       other !== finalizer && ownerResults(context, { ...held, finalizer: other }).isRemovable,
