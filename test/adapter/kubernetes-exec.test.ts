@@ -102,10 +102,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       folder,
       { provideClusterInfo: provides },
       {
-        cluster: {
-          'certificate-authority-data': ca,
-          'tls-server-name': 'api.example.com',
-        },
+        cluster: { 'certificate-authority-data': ca, 'tls-server-name': 'api.example.com' },
       },
     );
     const info = readFileSync(join(folder, 'info'), 'utf8');

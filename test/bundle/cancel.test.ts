@@ -95,10 +95,7 @@ interface Cancelled {
 
 async function cancel(row: (typeof ROWS)[number]): Promise<Cancelled> {
   const token = plantedSecret();
-  const server = await startApiServer({
-    recording: readRecording('S4'),
-    token,
-  });
+  const server = await startApiServer({ recording: readRecording('S4'), token });
   const proxy = await startFaultProxy({ target: server.url, rules: row.rules ?? [] });
   const github = await startGithub();
   if (row.hangingGithub === true) github.fail({ request: /./, answer: 'hang' });

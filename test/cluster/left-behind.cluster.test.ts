@@ -26,10 +26,7 @@ describe.skipIf(foreignKubeconfig() !== undefined).concurrent('what stayed behin
       const foreseen = await gate(world, { forecast: 'true' });
       expect(foreseen.result.leftBehindUnread).toEqual([]);
       expect(namesOf(foreseen.result)).toEqual(wanted);
-      const { result, text } = await gate(world, {
-        delete: 'true',
-        'fail-on-left-behind': 'true',
-      });
+      const { result, text } = await gate(world, { delete: 'true', 'fail-on-left-behind': 'true' });
       expect(result).toMatchObject({ outcome: 'deleted', verdict: 'fail' });
       expect(namesOf(result)).toEqual(expect.arrayContaining(wanted));
       expect(result.leftBehind?.[0]?.breaksOthers).toBe(true);

@@ -163,9 +163,7 @@ export class World {
       this.client.patch(this.namespaceRef, { metadata: { annotations } }).catch(() => undefined);
     }, REMINDER_MS);
     try {
-      return await this.client.waitFor(this.namespaceRef, what, predicate, {
-        everyMs: 300,
-      });
+      return await this.client.waitFor(this.namespaceRef, what, predicate, { everyMs: 300 });
     } finally {
       clearInterval(reminder);
     }

@@ -88,12 +88,7 @@ function namespace(uid: string, resourceVersion: string): JsonObject {
   return {
     apiVersion: 'v1',
     kind: 'Namespace',
-    metadata: {
-      name: DEMO,
-      uid,
-      resourceVersion,
-      deletionTimestamp: '2026-03-02T09:59:00Z',
-    },
+    metadata: { name: DEMO, uid, resourceVersion, deletionTimestamp: '2026-03-02T09:59:00Z' },
     spec: { finalizers: ['kubernetes'] },
     status: { phase: 'Terminating', conditions: [] },
   };

@@ -226,12 +226,7 @@ export function runOf(namespaces: NamespaceResult[], given: Partial<RunResult> =
 }
 
 export function gone(name = 'preview-pr-42', elapsedMs = 38_000): NamespaceResult {
-  return namespaceResult({
-    name,
-    outcome: 'deleted',
-    verdict: 'pass',
-    elapsedMs,
-  });
+  return namespaceResult({ name, outcome: 'deleted', verdict: 'pass', elapsedMs });
 }
 
 /** An end that needs no diagnosis. */
@@ -239,12 +234,7 @@ export function settled(
   outcome: NamespaceResult['outcome'],
   verdict: NamespaceResult['verdict'],
 ): NamespaceResult {
-  return namespaceResult({
-    outcome,
-    verdict,
-    elapsedMs: 12_000,
-    deletionTimestamp: undefined,
-  });
+  return namespaceResult({ outcome, verdict, elapsedMs: 12_000, deletionTimestamp: undefined });
 }
 
 /** Every object held by a finalizer of its own, so that nothing folds. */

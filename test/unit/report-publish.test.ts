@@ -97,11 +97,7 @@ describe('a secret in any text', () => {
   const SECRET = 's3cr3t.value_with:signs|and<more>@home';
   const BEARER = 'Bearer abcdefghijklmnop.qrstuvwx-yz_0123456789';
   const secret = (text: string): string => `${text} ${SECRET} ${BEARER}`;
-  const failure = {
-    message: secret('cannot'),
-    hints: [secret('try')],
-    at: FINISHED_AT,
-  };
+  const failure = { message: secret('cannot'), hints: [secret('try')], at: FINISHED_AT };
   const redactor = createRedactor();
   redactor.add(SECRET);
   // What is told is made of texts without secrets; names are the publisher's own to clean.

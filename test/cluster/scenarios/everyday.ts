@@ -344,10 +344,7 @@ function scenarioOf({ id, install, state }: Everyday): Scenario {
         // Who needs what went with the namespace waits in a circle, as one may see it.
         anyOf: [{ deadlock: false }, { deadlock: true }],
         never: [...company(install), ...(install.parts ?? [])].map(
-          ({ name = '', namespace = '' }) => ({
-            name,
-            namespace,
-          }),
+          ({ name = '', namespace = '' }) => ({ name, namespace }),
         ),
       };
     },
