@@ -46,10 +46,8 @@ export function logLinesAbout(context: Context, held: Held, actor: Actor) {
   const lines = logSources(context, actor).flatMap((source) => {
     const pod = logKey(source);
     return recordsOf(valueIn(context.now.logs?.[pod]) ?? []).flatMap((record) => {
-      // `at`: when the container wrote it; empty if unknown.
-      const { at, text, isError } = record;
       const isMeant = held.objects.some((one) => isAbout(context, one, record));
-      return isMeant ? [{ at, text, isError, pod }] : [];
+      return isMeant ? [{ ...record, pod }] : [];
     });
   });
   const rank = ({ isError, at }: (typeof lines)[number]) => `${Number(isError)} ${at}`;
@@ -127,6 +125,7 @@ export function parseLogLine(raw: string) {
   const isError = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
   const whole = [...new Set([message, error])].filter(Boolean).join(': ');
   const text = (whole.split(STACK, 1)[0] as string).replace(/(?:\\n|\s)+/g, ' ').trim();
+  // `at`: when the container wrote it; empty if unknown.
   return { at, isError, text, fields, line };
 }
 
@@ -175,7 +174,7 @@ const COMMON_KEY = /^(?:object|key|resource|request|req|item|obj|name)$/i;
 
 /**
  * Returns the objects in the fields of a record, as `Widget team-1/db`; else its line. A record with objects in its fields is
- * about these: its text may mention others. They are `namespace` and `name`, `Widget: {name, namespace}` or a path.
+ * about these: its text may mention others. They are `namespace` and `name`, `Widget: {name, namespace}` or a path; of Java in the line.
  */
 function textsToSearch(context: Context, record: LogRecord): string[] {
   const entries = Object.entries(record.fields).slice(0, MAX_FIELDS);
@@ -189,7 +188,8 @@ function textsToSearch(context: Context, record: LogRecord): string[] {
     const isPath = /^[a-z0-9][a-z0-9-]*\/[a-z0-9][a-z0-9.-]*$/.test(path);
     return isMeant && isPath ? [`${kind ?? ''} ${path}`] : [];
   });
-  return found.length > 0 ? found : [record.line];
+  const line = record.line.replace(/\bname='([^']*)', namespace='([^']*)'/g, '$2/$1');
+  return found.length > 0 ? found : [line];
 }
 
 /** Returns the text before each occurrence of a whole word, in terms of Kubernetes names. */
