@@ -78,6 +78,7 @@ export function rightsOf(
     ? [`${resource}/${subresource}`, `*/${subresource}`, '*']
     : [...waysToChange(type), '*'];
   const own = grantsOf(context).filter((grant) => isFor(grant, account));
+  const writes = own.flatMap(({ rule }) => (canChange(rule) ? rule : []));
   const ofGroup = own.filter(({ rule }) => hasOne(rule.apiGroups, group));
   const about = ofGroup.filter(
     ({ rule: { resourceNames } }) =>
@@ -115,6 +116,8 @@ export function rightsOf(
     isOnGroup: changing('*').some(isNamed),
     /** Rules name the type, and let it watch the objects and change their status. */
     isHalfMarked: watch === 'named' && status.some(isNamed),
+    /** A rule lets it create such objects, as tools of people do. */
+    creates: onType.some(({ rule }) => hasOne(rule.verbs, 'create')),
     /** A rule is about the type's group, with any verbs on any of its types. */
     reachesGroup: ofGroup.length > 0,
     /** A rule lets it change another type of the group. */
@@ -122,19 +125,15 @@ export function rightsOf(
       ({ rule }) => canChange(rule) && rule.resources.some((one) => one.split('/')[0] !== resource),
     ),
     /** A rule names a type of another product and lets it change that: the account works on it. */
-    worksElsewhere: own.some(({ rule }) =>
-      rule.apiGroups.some(
-        (one) => canChange(rule) && ![group, 'kopf.dev'].includes(one) && !isBuiltIn(one),
-      ),
+    worksElsewhere: writes.some(({ apiGroups }) =>
+      apiGroups.some((one) => ![group, 'kopf.dev'].includes(one) && !isBuiltIn(one)),
     ),
     /** A rule is about the peerings by which operators that are written with kopf know each other. */
     isOfKopf: own.some(({ rule }) => rule.apiGroups.includes('kopf.dev')),
     /** A rule lets it change the status of a built-in type: the account works on that. */
-    worksOnBuiltIn: own.some(
-      ({ rule }) =>
-        canChange(rule) &&
-        rule.apiGroups.some(isBuiltIn) &&
-        rule.resources.some((one) => one.endsWith('/status')),
+    worksOnBuiltIn: writes.some(
+      ({ apiGroups, resources }) =>
+        apiGroups.some(isBuiltIn) && resources.some((one) => one.endsWith('/status')),
     ),
     /** The rules that grant this, for the report. */
     because: [...new Set([...onType, ...change, ...parts].map(({ because }) => because))],

@@ -244,6 +244,17 @@ const ROWS: Record<string, Row> = {
       feed({ name: 'run' }, undefined, { name: 'db-memcached-operator', bound: ['db'] }),
     ),
   },
+  'the account of a controller of ConfigMaps that is gone, beside that of a pipeline': {
+    ...{ in: GONE, is: 'owner-missing', says: /ran as ServiceAccount team-b\/patch,/ },
+    change: all(turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap')), (now) => {
+      for (const name of ['patch', 'create']) {
+        const rules = [rule('', ['configmaps'], ...READ, 'patch', name)];
+        listed(now, 'clusterRoles').push(role(name, rules));
+        listed(now, 'clusterRoleBindings').push(binding(name, [account('team-b', name)]));
+      }
+    }),
+    spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"corp.io/hold"'),
+  },
   'an operator that every right was taken from, and of which the namespace alone has a name': {
     in: `${KUBEBUILDER}-silent`,
     spelled: (text) => text.replaceAll('memcached-controller-manager', 'controller-manager'),

@@ -209,8 +209,7 @@ export function suspectsFor(question: OwnerQuestion): Suspect[] {
     });
     return clues.length === 0 ? [] : [contradicted(question, { ...candidate, clues })];
   });
-  const all = [...found, ...absentProgram(question, found)];
-  return all.toSorted((a, b) => orderOf(b) - orderOf(a));
+  return [...found, ...absentProgram(question, found)].toSorted((a, b) => orderOf(b) - orderOf(a));
 }
 
 /** Reports whether it works for another product: many programs have a name alike, as `postgres-operator`. */
@@ -408,7 +407,7 @@ function isOwnAccount({ actors, held }: OwnerQuestion, actor: Actor): boolean {
 }
 
 /** Reports whether something was written or renewed under the account's name of late, or under one that any program may have. */
-function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean {
+export function isActive({ context, held }: OwnerQuestion, { name }: Account): boolean {
   const leases = identifiesProgram(name) ? leasesOfProgram(context, name) : [];
   return (
     leases.some((lease) => isRenewed(context, lease)) ||
@@ -549,11 +548,9 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   const isAble = rights.change === 'named' || lost !== undefined;
   const isOwn = isAble && !rights.worksElsewhere && domain.relation !== 'other';
   const called = program || knownFinalizer(held) ? [] : wordsOfFinalizer(held);
-  const isCalled = own
-    .split('-')
-    .some((part) =>
-      called.some((word) => part === word || (word.length > 3 && part.startsWith(word))),
-    );
+  const isCalled = called.some((word) =>
+    own.split('-').some((part) => part === word || (word.length > 3 && part.startsWith(word))),
+  );
   const isSpelt = own !== actor.name && words.includes(actor.name);
   if (isSpelt ? isAble : isOwn && (words.includes(own) || isCalled)) return actor.name;
   // Where nobody has the marks, one that is called as the controller, and works for nothing else, has lost its right.

@@ -105,7 +105,7 @@ const ERROR_LEVEL = /^(?:c|e|f|error|fatal|critical|d?panic)$/i;
 const STACK =
   /\s*(?:\\n|\n)\s*(?:at \S+[( ]|goroutine \d|File "|Traceback|created by |panic\(|[\w./*()-]+\.go:\d+|[\w./-]+\.[\w.*()[\]{}]+\(0x)/;
 
-/** Parses JSON (zap, slog), zap's console format, klog and logfmt; any other line is one message. */
+/** Parses JSON (zap, slog), zap's console format, klog and logfmt; any other line is one message. `at`: when the container wrote it, or empty. */
 export function parseLogLine(raw: string) {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal colours are control characters
   const plain = raw.slice(0, MAX_LINE_CHARS).replace(/\u001b\[[\d;]{0,20}m/g, '');
@@ -125,7 +125,6 @@ export function parseLogLine(raw: string) {
   const isError = error !== '' || ERROR_LEVEL.test(level) || (!isPlain && FAILURE.test(message));
   const whole = [...new Set([message, error])].filter(Boolean).join(': ');
   const text = (whole.split(STACK, 1)[0] as string).replace(/(?:\\n|\s)+/g, ' ').trim();
-  // `at`: when the container wrote it; empty if unknown.
   return { at, isError, text, fields, line };
 }
 

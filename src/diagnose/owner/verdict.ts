@@ -5,9 +5,10 @@ import type { ClusterSources, NamespaceSources } from '../../model/snapshot.ts';
 import { isEndingNamespace, WORKLOAD_SOURCES } from '../actors.ts';
 import { eventsAbout } from '../content.ts';
 import { type Context, isInside, remember } from '../context.ts';
-import { departedGrant, unboundRoles, writersOutsideCluster } from '../rights.ts';
+import { departedGrant, NOBODY, unboundRoles, writersOutsideCluster } from '../rights.ts';
 import {
   hasClue,
+  isActive,
   isDecided,
   isKnownForAnother,
   isMoreThanAble,
@@ -73,7 +74,7 @@ function caseOf(question: OwnerQuestion) {
     /** Those that may act by a permission alone. */
     able: question.candidates.filter((one) => isAble(question, one)),
     /** Many may change a built-in type: few of them watch it as well. */
-    handlers: question.candidates.filter(isHandler),
+    handlers: question.candidates.filter((one) => isHandler(question, one)),
   };
 }
 
@@ -137,16 +138,18 @@ function judge(the: Case): Ownership {
           (one.rights.isMarked && isOfOneCompany(domainOf(held.finalizer), held.type.group))),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(the, best);
-  const isNobodyLeft = others.length === 0 && (best !== undefined || isExpectedHere(the));
-  if (unread.length === 0 && rivals.length === 0 && (wasSeen || isNobodyLeft)) {
-    const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
-    return { certainty, verdict: 'missing', owner: best, others, ...common };
-  }
   const handlers = the.handlers.filter(isFurther);
-  const more = !isBuiltIn(held.type.group) ? further : handlers.length > 5 ? [] : handlers;
+  const gone = best ?? handlers.find(({ actor }) => !actor);
+  const isGone = best ?? (gone ? !handlers[1] : isExpectedHere(the));
+  if (unread.length === 0 && rivals.length === 0 && (wasSeen || (others.length === 0 && isGone))) {
+    const certainty = wasSeen && isOnly && others.length === 0 ? 'proven' : 'likely';
+    return { certainty, verdict: 'missing', owner: gone, others, ...common };
+  }
+  const alive = handlers.filter(({ actor }) => actor);
+  const more = !isBuiltIn(held.type.group) ? further : alive.length > 5 ? [] : alive;
   return {
     ...{ certainty: 'unknown', verdict: 'unknown', others, ...common },
-    owner: best ?? the.tied.find((one) => one.account !== undefined && !workloadExists(one)),
+    owner: gone ?? the.tied.find((one) => one.account !== undefined && !workloadExists(one)),
     suspects: [...suspects, ...more],
   };
 }
@@ -157,8 +160,7 @@ const WEIGHTS = { decides: 100, marks: 10, supports: 2, able: 0 };
 /** What supports one that a clue decides for tells it from no other; a right does. */
 function rankOf(one: Suspect): number {
   const counted = one.clues.filter(({ weight }) => weight !== 'supports' || !isDecided(one));
-  const right = one.rights.change === undefined ? 0 : 1;
-  return counted.reduce((sum, { weight }) => sum + WEIGHTS[weight], right);
+  return counted.reduce((sum, { weight }) => sum + WEIGHTS[weight], one.rights.change ? 1 : 0);
 }
 
 /** Returns the one with the most clues, of those with a clue that decides if there are any, if more than a permission ties it to the finalizer. */
@@ -244,10 +246,14 @@ function isAble(question: OwnerQuestion, one: Suspect): boolean {
     : (rights.change !== undefined || lost?.isOwn === true) && !isGeneralTool(actor);
 }
 
-function isHandler({ actor, rights }: Suspect): boolean {
-  const isNamed = [rights.change, rights.watch].every((reach) => reach === 'named');
-  const isOther = actor && (isNameOfProduct(actor.name) || isGeneralTool(actor));
-  return isNamed && actor !== undefined && !actor.isGone && !isOther;
+/** Reports whether rules that name the type let it watch and change the objects. An account that no workload uses is that of a controller of built-in types which is gone, unless it also creates them, or is for one namespace, as those of tools are. */
+function isHandler(question: OwnerQuestion, { actor, account, rights }: Suspect): boolean {
+  const { domain, held, product } = question;
+  if ([rights.change, rights.watch].some((reach) => reach !== 'named')) return false;
+  if (actor) return !actor.isGone && !isNameOfProduct(actor.name) && !isGeneralTool(actor);
+  const isOpen = isBuiltIn(held.type.group) && !product && domain.relation !== 'other';
+  const isTool = !held.type.namespaced || rights.isLocal || (rights.creates && !rights.isMarked);
+  return isOpen && !isTool && account?.name !== 'default' && !isActive(question, account ?? NOBODY);
 }
 
 /** Begins the sentences about those that no workload in the cluster shows. */
@@ -292,11 +298,10 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
 function outsidePrograms(question: OwnerQuestion): string[] {
   const { context, held, domain, actors, candidates, program } = question;
   const accounts = candidates.flatMap(({ actor, account }) => (actor ? [] : (account?.name ?? [])));
+  const names = [program, ...accounts.filter(identifiesProgram)];
   const leases = [
     ...leasesOfGroups(context, domain),
-    ...[program, ...accounts.filter(identifiesProgram)].flatMap((name) =>
-      leasesOfProgram(context, name),
-    ),
+    ...names.flatMap((name) => leasesOfProgram(context, name)),
   ].filter((lease) => isRenewed(context, lease) && !holderOf(context, lease));
   const writers = lateWrites(held).filter(
     ({ manager }) =>

@@ -46,7 +46,7 @@ export function nodeFacts(object: JsonObject) {
 
 /** Verbs that identify a controller: it watches its type and changes it, by its own account or by impersonation. */
 const VERBS = /^(?:watch|list|update|patch|deletecollection|impersonate|bind|escalate|\*)$/;
-/** Of these `create` is kept too: tokens of accounts (`*` includes subresources), and pods in which a clean-up may run. */
+/** `create` is kept beside these, as of tools of people, and alone: tokens of accounts (`*` includes subresources), and pods in which a clean-up may run. */
 const CREATED = /^(?:serviceaccounts\/(?:token|\*)|\*(?:\/token)?|pods|jobs)$/;
 
 export type RuleFacts = ReturnType<typeof ruleFacts>;
@@ -55,10 +55,10 @@ const ruleFacts = shape({
   resources: at.texts('resources'),
   resourceNames: at.texts('resourceNames'),
   verbs: (rule) => {
-    const isCreationKept = stringsAt(rule, 'resources').some((name) => CREATED.test(name));
-    return stringsAt(rule, 'verbs').filter(
-      (verb) => VERBS.test(verb) || (isCreationKept && verb === 'create'),
-    );
+    const verbs = stringsAt(rule, 'verbs');
+    const isCreator = stringsAt(rule, 'resources').some((name) => CREATED.test(name));
+    const isCreationKept = isCreator || verbs.some((verb) => VERBS.test(verb));
+    return verbs.filter((verb) => VERBS.test(verb) || (isCreationKept && verb === 'create'));
   },
 });
 
