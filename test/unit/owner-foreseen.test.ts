@@ -7,7 +7,7 @@ import { forecastOf } from '../../src/forecast/outcome.ts';
 import { foresee, predict } from '../../src/forecast/predict.ts';
 import { readOk } from '../../src/model/read.ts';
 import { partnerKey, type ResourceType } from '../../src/model/snapshot.ts';
-import { type Change, deployment, listed, named } from './changes.ts';
+import { type Change, deployment, listed, named, role, rule } from './changes.ts';
 import { readRecordedLook, rewound } from './recorded-looks.ts';
 import {
   CLEANUP,
@@ -206,16 +206,16 @@ test.each([
 
 test('an owner in the namespace is deleted with it, and a cloud controller in the cluster is no part of a managed control plane', () => {
   expect(forecast('S4').outcome).toBe('would-hang');
-  const inCluster: Change = (now) => {
-    const asleep = {
-      ...deployment('kube-system', 'cloud-controller-manager'),
-      wanted: 0,
-      ready: 0,
-    };
-    now.cluster.deployments = readOk([asleep]);
-  };
+  const asleep = { ...deployment('kube-system', 'cloud-controller-manager'), wanted: 0, ready: 0 };
+  const here: Change = ({ cluster }) => Object.assign(cluster, { deployments: readOk([asleep]) });
   expect(forecast('cloud-nodes').outcome).toBe('clear');
-  expect(forecast('cloud-nodes', inCluster).outcome).not.toBe('clear');
+  expect(forecast('cloud-nodes', here).outcome).not.toBe('clear');
+});
+
+test('a role of a controller that is bound to nobody frees nothing', () => {
+  const left = role('left', [rule('cache.acme.dev', ['memcacheds', 'memcacheds/status'], '*')]);
+  const change: Change = (now) => listed(now, 'clusterRoles').push(left);
+  expect(forecast('everyday-kubebuilder-v4-uninstalled', change).outcome).toBe('would-hang');
 });
 
 test.each([

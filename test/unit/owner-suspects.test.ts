@@ -248,8 +248,7 @@ const ROWS: Record<string, Row> = {
     ...{ in: GONE, is: 'owner-missing', says: /ran as ServiceAccount team-b\/patch,/ },
     change: all(turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap')), (now) => {
       for (const name of ['patch', 'create']) {
-        const rules = [rule('', ['configmaps'], ...READ, 'patch', name)];
-        listed(now, 'clusterRoles').push(role(name, rules));
+        listed(now, 'clusterRoles').push(role(name, [rule('', ['configmaps'], ...CHANGES, name)]));
         listed(now, 'clusterRoleBindings').push(binding(name, [account('team-b', name)]));
       }
     }),
@@ -496,6 +495,7 @@ const ROWS: Record<string, Row> = {
       now.places['apps'] = { roles: readOk([]), roleBindings: readOk([]) };
     },
     is: 'owner-unknown',
+    says: /not known: ClusterRole big-cache-operator-role, with .* is bound to nobody/,
   },
   'a webhook with the account of the operator that is gone, of which the role is left': {
     in: `${KUBEBUILDER}-silent`,

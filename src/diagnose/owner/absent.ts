@@ -152,7 +152,7 @@ export function unknownOwner(
   const reason =
     listed.length > 1 && isTied
       ? `its controller is one of: ${names}`
-      : `its controller is not known: ${why || 'no clue points to a controller'}`;
+      : `its controller is not known: ${why || others[0] || 'no clue points to a controller'}`;
   const [said] = [
     ...statusTexts(context, held),
     ...refusalsFor(context, held).map(({ error, source }) => ({ text: error.text, source })),

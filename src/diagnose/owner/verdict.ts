@@ -268,9 +268,9 @@ function othersAlive(the: Case, best: Suspect | undefined, able: readonly Suspec
     ({ actor, rights }) =>
       rights.change === 'named' || (!product && (home === undefined || actor?.namespace === home)),
   );
-  // Of a known product, or where something is left of who is gone, a role is left of it as well.
-  const unbound =
-    product || best ? [] : domain.types.flatMap((type) => unboundRoles(context, type, true));
+  // Of a known product, or where something is left of who is gone, a role is left of it as well. In a forecast it frees nothing.
+  const isLeft = product || best || context.now.forecast;
+  const unbound = isLeft ? [] : domain.types.flatMap((type) => unboundRoles(context, type, true));
   // One that is told to work on other namespaces, and has its right there, works on none of these objects.
   const ruledOut = excluded.filter(
     (one) => workloadExists(one) && (!one.restriction || one.rights.change),
