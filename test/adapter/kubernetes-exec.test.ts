@@ -101,9 +101,7 @@ describe.skipIf(process.platform === 'win32')('an exec plugin', () => {
       `${server.url}/prefix/`,
       folder,
       { provideClusterInfo: provides },
-      {
-        cluster: { 'certificate-authority-data': ca, 'tls-server-name': 'api.example.com' },
-      },
+      { cluster: { 'certificate-authority-data': ca, 'tls-server-name': 'api.example.com' } },
     );
     const info = readFileSync(join(folder, 'info'), 'utf8');
     expect(JSON.parse(info.replace(server.url, 'SERVER').replace(ca, 'CA'))).toEqual({

@@ -75,9 +75,7 @@ describe('time limits', () => {
 test('a call ends within its limit while its connection is still being opened', async () => {
   // A proxy that takes the connection and says nothing.
   const proxy = await startRawServer(() => undefined);
-  const api = await connectTo('https://kubernetes.test', {
-    cluster: { 'proxy-url': proxy.url },
-  });
+  const api = await connectTo('https://kubernetes.test', { cluster: { 'proxy-url': proxy.url } });
   expect(failureIn(await api.get(PATH, { timeoutMs: 60 })).kind).toBe('timeout');
   const stop = new AbortController();
   const call = api.get(PATH, { signal: stop.signal });

@@ -425,9 +425,7 @@ test.each([
     const { requires } = workloadFacts(
       'apps/v1',
       'Deployment',
-    )({
-      spec: { template: { spec: POD_SPEC } },
-    });
+    )({ spec: { template: { spec: POD_SPEC } } });
     Object.assign(asleep, { requires });
     const { partners } = wantedFor(now);
     const names = partners.map(({ type, name }) => `${type.kind} ${name}`);

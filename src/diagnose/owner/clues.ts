@@ -69,9 +69,7 @@ export interface Suspect {
   /** The same, if its arguments leave the object out. */
   restriction?: string | undefined;
   /** What shows that it has lost a right; `isOnType`: to change the type; `isOwn`: all that its own role allowed; `role`: the ClusterRole that is bound to nobody. */
-  lost?:
-    | { text: string; isOnType: boolean; isOwn?: boolean; role?: string | undefined }
-    | undefined;
+  lost?: { text: string; isOnType: boolean; isOwn?: boolean; role?: string } | undefined;
 }
 
 /** Everything that clues read about one held finalizer, computed once. */
@@ -453,7 +451,7 @@ function lostRight(context: Context, held: Held, { types }: FinalizerDomain) {
     const names = CONTROLLER.test(name) || isOwn ? all : [name, lost];
     const isOnType = [type, ...types].some((one) => isNamedAfterType(one, names.join('/')));
     const text = `ClusterRole ${lost}${fate}`;
-    return { text, isOnType, isOwn, role: isOnType ? wide : undefined };
+    return { text, isOnType, isOwn, ...(isOnType && wide && { role: wide }) };
   };
 }
 

@@ -106,11 +106,8 @@ function judge(the: Case): Ownership {
   const restricted = the.excluded.filter((one) => isHere && one.restriction && one.rights.change);
   const decided = the.tied.some(isDecided) ? [] : restricted.filter(isDecided);
   const last = isAlone ? restricted.filter((one) => hasClue(one, 'marks', 'namesake')) : [];
-  const best =
-    leading({ ...the, tied: decided }) ??
-    leading(the) ??
-    leading({ ...the, tied: last }) ??
-    onlyDown(the);
+  const led = [decided, the.tied, last].map((tied) => leading({ ...the, tied }));
+  const best = led.find((one) => one !== undefined) ?? onlyDown(the);
   const suspects = the.tied.filter((one) => one !== best && workloadExists(one));
   const unread = unreadSources(context);
   const common = { suspects, excluded: the.excluded.filter((one) => one !== best), unread };
