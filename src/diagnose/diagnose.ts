@@ -7,7 +7,7 @@ import { countsOf } from './content.ts';
 import { type Context, contextOf } from './context.ts';
 import { buildGraph } from './graph.ts';
 import { movementOf } from './movement.ts';
-import { heldByFinalizers } from './owner/finalizers.ts';
+import { everythingHeld, heldResults } from './owner/finalizers.ts';
 import { type RuleResult, resultId } from './results.ts';
 import { namespaceControllerInactive, unexplainedHang } from './rules/controller.ts';
 import { unendedPods, volumeInUse } from './rules/pods.ts';
@@ -29,7 +29,8 @@ export function diagnose(now: Snapshot, before?: Snapshot): Diagnosis {
   const holding = RULES.flatMap((rule) => rule(context));
   const found = withServers([
     ...holding.map((result) => ({ ...result, blocksNamespace: true })),
-    ...[...heldByFinalizers(context), ...crdTerminating(context)],
+    ...everythingHeld(context).flatMap((held) => heldResults(context, held)),
+    ...crdTerminating(context),
   ]);
   const blocking = found.filter(({ blocksNamespace }) => blocksNamespace);
   const movement = movementOf(context, blocking);

@@ -103,6 +103,10 @@ export function rightsOf(
   );
   const status = changing(`${resource}/status`);
   const parts = [...status, ...changing(`${resource}/finalizers`)];
+  const isOfAnother = (one: string): boolean =>
+    change.length === 0 ||
+    one === '*' ||
+    (!isBuiltIn(group) && /\/(?:status|finalizers)$/.test(one));
   return {
     change: reach(change),
     /** It can list and watch them, as a controller does. */
@@ -120,10 +124,10 @@ export function rightsOf(
     creates: onType.some(({ rule }) => hasOne(rule.verbs, 'create')),
     /** A rule is about the type's group, with any verbs on any of its types. */
     reachesGroup: ofGroup.length > 0,
-    /** A rule lets it change another type of the group. */
-    changesSibling: ofGroup.some(
-      ({ rule }) => canChange(rule) && rule.resources.some((one) => one.split('/')[0] !== resource),
-    ),
+    /** It may change all types, or the status or finalizers of another type of the group and not of this one, which it uses. */
+    isUser:
+      ![...parts, ...changing('*')].some(isNamed) &&
+      ofGroup.some(({ rule }) => canChange(rule) && rule.resources.some(isOfAnother)),
     /** A rule names a type of another product and lets it change that: the account works on it. */
     worksElsewhere: writes.some(({ apiGroups }) =>
       apiGroups.some((one) => ![group, 'kopf.dev'].includes(one) && !isBuiltIn(one)),

@@ -26,14 +26,12 @@ export interface ControlPlaneOptions {
 }
 
 const LEADER_LEASE: Ref = {
-  apiVersion: 'coordination.k8s.io/v1',
-  kind: 'Lease',
+  ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
   namespace: 'kube-system',
   name: 'kube-controller-manager',
 };
 const DEFAULT_SERVICE_ACCOUNT: Ref = {
-  apiVersion: 'v1',
-  kind: 'ServiceAccount',
+  ...{ apiVersion: 'v1', kind: 'ServiceAccount' },
   namespace: 'default',
   name: 'default',
 };

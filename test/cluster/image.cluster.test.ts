@@ -68,8 +68,7 @@ describe.skipIf(reason !== undefined)(title, { tags: 'kubelet' }, () => {
 
   test('runs where pods without restrictions are refused', async () => {
     const pod = {
-      apiVersion: 'v1',
-      kind: 'Pod',
+      ...{ apiVersion: 'v1', kind: 'Pod' },
       metadata: { namespace: NAMESPACE, name: 'free' },
       spec: { containers: [{ name: 'free', image: GATE_IMAGE }] },
     };
@@ -142,8 +141,7 @@ describe.skipIf(reason !== undefined)(title, { tags: 'kubelet' }, () => {
   /** Nothing carries traffic to Services where kube-proxy does not run; the pods then take the address of the endpoint. */
   async function addressOfTheServer(): Promise<JsonObject[]> {
     const proxy = {
-      apiVersion: 'apps/v1',
-      kind: 'DaemonSet',
+      ...{ apiVersion: 'apps/v1', kind: 'DaemonSet' },
       namespace: 'kube-system',
       name: 'kube-proxy',
     };
@@ -182,8 +180,7 @@ function auditManifests(): KubeObject[] {
 function volumeOn(node: KindNode): JsonObject {
   const onNode = { key: 'kubernetes.io/hostname', operator: 'In', values: [node.name] };
   return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
+    ...{ apiVersion: 'v1', kind: 'PersistentVolume' },
     metadata: { name: 'teardown-gate-tests' },
     spec: {
       storageClassName: STORAGE_CLASS,

@@ -44,8 +44,7 @@ const snapshotController: Product = {
   // is retained gets no volumesnapshot-bound-protection (checkandAddSnapshotFinalizers).
   prerequisites: (namespace) => [
     {
-      apiVersion: SNAPSHOT_API,
-      kind: 'VolumeSnapshotContent',
+      ...{ apiVersion: SNAPSHOT_API, kind: 'VolumeSnapshotContent' },
       metadata: { name: `content-${namespace}` },
       spec: {
         deletionPolicy: 'Retain',
@@ -57,8 +56,7 @@ const snapshotController: Product = {
   ],
   environment: (namespace) => [
     {
-      apiVersion: SNAPSHOT_API,
-      kind: 'VolumeSnapshot',
+      ...{ apiVersion: SNAPSHOT_API, kind: 'VolumeSnapshot' },
       metadata: { namespace, name: 'nightly' },
       spec: { source: { volumeSnapshotContentName: `content-${namespace}` } },
     },
@@ -158,8 +156,7 @@ const rabbitmq: Product = {
   flags: { 'cluster-operator': ['--metrics-bind-address=:9782'] },
   environment: (namespace) => [
     {
-      apiVersion: 'rabbitmq.com/v1beta1',
-      kind: 'RabbitmqCluster',
+      ...{ apiVersion: 'rabbitmq.com/v1beta1', kind: 'RabbitmqCluster' },
       metadata: { namespace, name: 'queue' },
       spec: { persistence: { storage: '0' } },
     },
@@ -193,8 +190,7 @@ const certManager: Product = {
   flags: { 'cert-manager-webhook': ['--healthz-port=6080'] },
   environment: (namespace) => [
     {
-      apiVersion: 'cert-manager.io/v1',
-      kind: 'Issuer',
+      ...{ apiVersion: 'cert-manager.io/v1', kind: 'Issuer' },
       metadata: { namespace, name: 'acme' },
       spec: {
         acme: {
@@ -259,8 +255,7 @@ const WEBHOOK_LEFT: Root = {
 
 function challenge(namespace: string, type: string, solver: JsonObject): JsonObject {
   return {
-    apiVersion: 'acme.cert-manager.io/v1',
-    kind: 'Challenge',
+    ...{ apiVersion: 'acme.cert-manager.io/v1', kind: 'Challenge' },
     metadata: { namespace, name: 'app-1' },
     spec: {
       type,

@@ -93,8 +93,7 @@ export function forced(): NamespaceResult {
       actions: [{ target: 'Widget db', finalizer, result: 'removed' }],
       orphans: [
         {
-          apiVersion: 'example.com/v1',
-          kind: 'Widget',
+          ...{ apiVersion: 'example.com/v1', kind: 'Widget' },
           name: 'db',
           uid: '6a1c7be2',
           finalizers: [finalizer],
@@ -117,8 +116,7 @@ export function leavesBehind(): NamespaceResult {
     ...gone(),
     leftBehind: [
       {
-        apiVersion: 'v1',
-        kind: 'PersistentVolume',
+        ...{ apiVersion: 'v1', kind: 'PersistentVolume' },
         name: 'pvc-7d1f0a6e',
         why: 'claimRef names PersistentVolumeClaim data; Released, policy Retain',
         namespace: 'preview-pr-42',
@@ -126,8 +124,7 @@ export function leavesBehind(): NamespaceResult {
         isGoing: false,
       },
       {
-        apiVersion: 'apiregistration.k8s.io/v1',
-        kind: 'APIService',
+        ...{ apiVersion: 'apiregistration.k8s.io/v1', kind: 'APIService' },
         name: 'v1.ledger.example.com',
         why: 'its spec.service names Service preview-pr-42/ledger: until it responds, no namespace of the cluster can be deleted',
         namespace: 'preview-pr-42',

@@ -65,7 +65,10 @@ const turnedInto =
     for (const one of heldIn(now)) Object.assign(one, { apiVersion, kind: type.kind });
     for (const content of now.content) if (content.type.kind === 'Memcached') content.type = type;
   };
+const MAPS = turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap'));
 const MARKS = [rule(CACHE, ['memcacheds', 'memcacheds/finalizers'], '*')];
+const PLAIN = rule(CACHE, ['memcacheds'], '*');
+const AGENT = { name: 'agent', bound: ['agent'] };
 const OTHERS = [rule('acid.zalan.do', ['*'], '*')];
 const PREVIEWS = 'previews.acme.dev';
 const READS_APPS = rule(PREVIEWS, ['previewapps'], ...READ);
@@ -228,19 +231,18 @@ const ROWS: Record<string, Row> = {
     is: 'owner-unknown',
   },
   'an operator whose name fits a pattern of many, for another product': {
-    in: 'S3',
+    ...{ in: 'S3', is: 'owner-unknown' },
     spelled: (text) =>
       nameless(text)
         .replace(/widgets\.[\w.-]+\/cleanup/g, 'finalizer.stack.pulumi.com')
         .replaceAll('"Widget"', '"Stack"')
         .replaceAll('widget-operator', 'widget-operator-controller-manager'),
-    is: 'owner-unknown',
     says: /widget-operator-controller-manager \(scaled to zero\)/,
   },
   'a finalizer of the company on a ConfigMap, where the role of its operator is gone': {
     ...{ in: GONE, is: 'owner-failing team-b/db-memcached-operator' },
     change: all(
-      turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap')),
+      MAPS,
       feed({ name: 'run' }, undefined, { name: 'db-memcached-operator', bound: ['db'] }),
     ),
   },
@@ -255,16 +257,14 @@ const ROWS: Record<string, Row> = {
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"corp.io/hold"'),
   },
   'an operator that every right was taken from, and of which the namespace alone has a name': {
-    in: `${KUBEBUILDER}-silent`,
+    ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-failing memcached-system/controller-manager' },
     spelled: (text) => text.replaceAll('memcached-controller-manager', 'controller-manager'),
     change: deprived('memcached-manager', 'memcached-system'),
-    is: 'owner-failing memcached-system/controller-manager',
   },
   'an operator whose role was deleted, and whose name says nothing': {
-    in: 'everyday-kube-rs-crashing',
+    ...{ in: 'everyday-kube-rs-crashing', is: 'owner-not-ready likely' },
     spelled: (text) => text.replaceAll('doc-controller', 'platform'),
     change: (now) => drop(listed(now, 'clusterRoles'), ({ name }) => name === 'platform'),
-    is: 'owner-not-ready likely',
   },
   'an operator with a binding, where the roles could not be read': {
     in: 'everyday-kube-rs-crashing',
@@ -468,13 +468,12 @@ const ROWS: Record<string, Row> = {
     spelled: (text) => text.replaceAll('"webpage-operator"', '"webpage-webhook-operator"'),
   },
   'a webhook with the account and the program of a controller that is gone': {
-    in: `${KUBEBUILDER}-silent`,
+    ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-unknown' },
     change: all(partsOf('webhook'), (now) => {
       for (const one of listed(now, 'deployments')) {
         if (one.name === 'cache-webhook') one.programs = ['manager'];
       }
     }),
-    ...{ is: 'owner-unknown' },
   },
   'an application with the first name of a role that is left of the operator': {
     ...{ in: GONE, is: '/owner-(?:unknown|missing) /' },
@@ -488,22 +487,20 @@ const ROWS: Record<string, Row> = {
     },
   },
   'an application with a part of the name of a role that is left of the operator': {
-    in: GONE,
+    ...{ in: GONE, is: 'owner-unknown' },
     change: (now) => {
       listed(now, 'clusterRoles').push(role('big-cache-operator-role', MARKS));
       listed(now, 'deployments').push(deployment('apps', 'big-cache', { name: 'web' }));
       now.places['apps'] = { roles: readOk([]), roleBindings: readOk([]) };
     },
-    is: 'owner-unknown',
     says: /not known: ClusterRole big-cache-operator-role, with .* is bound to nobody/,
   },
   'a webhook with the account of the operator that is gone, of which the role is left': {
-    in: `${KUBEBUILDER}-silent`,
+    ...{ in: `${KUBEBUILDER}-silent`, is: '/owner-(?:unknown|missing) /' },
     change: all(partsOf('webhook'), (now) => {
       drop(listed(now, 'clusterRoleBindings'), ({ name }) => name.startsWith('memcached-'));
       now.places['memcached-system'] = { roles: readOk([]), roleBindings: readOk([]) };
     }),
-    is: '/owner-(?:unknown|missing) /',
   },
   'a workload with a binding to a role that is gone, in a namespace with a name like that of the type':
     {
@@ -570,8 +567,7 @@ const ROWS: Record<string, Row> = {
     change: feed({ ...MANAGER, args: ['--memcached-class=blue'] }, MARKS),
   },
   'a program that may change the type and watches another namespace, where the operator is gone': {
-    ...{ in: GONE, is: 'owner-unknown' },
-    change: feed(watching('team-c'), [rule(CACHE, ['memcacheds'], '*')]),
+    ...{ in: GONE, is: 'owner-unknown', change: feed(watching('team-c'), [PLAIN]) },
   },
   'a console of the release that watches another namespace, where the operator is gone': {
     ...{ in: RABBIT_GONE, is: 'owner-unknown' },
@@ -624,9 +620,38 @@ const ROWS: Record<string, Row> = {
       ({ discovery }) =>
         discovery.ok && discovery.value.types.push(typeOf('kueue.io', 'queues', 'Queue')),
       feed(MANAGER, [...MARKS, rule('kueue.io', ['queues', 'queues/status'], '*')], {
-        name: 'kueue-controller-manager',
+        name: 'kueue-jobs-controller-manager',
       }),
     ),
+  },
+  'an operator of a sibling type, which uses this one': {
+    ...{ in: GONE, is: 'owner-unknown' },
+    change: feed(MANAGER, [PLAIN, rule(CACHE, ['backups/status'], '*')], { name: 'my-operator' }),
+  },
+  'an agent with the marks that runs the program of the Deployment beside it': {
+    ...{ in: GONE, spelled: writtenBy('feed'), is: 'owner-running team-b/agent' },
+    change: all(feed({ name: 'feed' }, [PLAIN]), feed({ name: 'feed' }, MARKS, AGENT)),
+  },
+  'a finalizer of another company with the name of the product, which is gone': {
+    ...{ in: GONE, is: 'owner-missing' },
+    spelled: (text) => text.replaceAll('"cache.acme.dev/', '"cache.node.corp.io/'),
+  },
+  'an addition to a product, with its name in a finalizer of another company': {
+    ...{ in: 'everyday-keda-asleep', is: 'owner-unknown' },
+    spelled: (text) =>
+      text
+        .replaceAll(/"finalizer.keda.sh"/g, '"keda.corp.io/x"')
+        .replaceAll(/"manager":"keda"/g, '"manager":"app"'),
+    change: feed(MANAGER, [rule('keda.sh', ['scaledobjects'], ...CHANGES)]),
+  },
+  'a finalizer of the company on a ConfigMap': {
+    ...{ in: GONE, is: 'owner-running team-b/feed' },
+    spelled: (text) => text.replaceAll('"cache.acme.dev/', '"finalizers.acme.dev/'),
+    change: all(MAPS, feed(MANAGER, [...MARKS, rule('', ['configmaps'], '*')])),
+  },
+  'a program of the company that is gone, beside the controller of the type': {
+    ...{ in: GONE, is: 'owner-missing', change: feed(MANAGER, MARKS) },
+    spelled: (text) => writtenBy('audits')(text).replaceAll('"cache.acme.dev/', '"audit.acme.dev/'),
   },
   'a controller of which another process holds the Lease, in kube-system': {
     ...{ in: 'everyday-cert-manager-asleep', is: 'owner-running cert-manager/cert-manager' },

@@ -23,7 +23,6 @@ import {
   finalizerDomain,
   type Held,
   identifiesController,
-  isControllerOfType,
   isNamedAfterType,
   isSetByHand,
   knownFinalizer,
@@ -40,7 +39,6 @@ import {
   FRAMEWORKS,
   hasProgramName,
   identifiesProgram,
-  isDefaultWorkload,
   isExactWorkloadName,
   isFrameworkName,
   isGeneralTool,
@@ -252,7 +250,8 @@ function absentProgram(question: OwnerQuestion, found: readonly Suspect[]): Susp
   const { context, held, actors, program } = question;
   const isHere =
     program === '' ||
-    isControllerOfType(held, program) ||
+    // `postgrescluster-controller`, of PostgresClusters, is inside of a program, which may have any name.
+    isSameName(program, `${held.type.kind}-controller`) ||
     actors.some((actor) => hasProgramName(actor, program)) ||
     found.some((one) => hasClue(one, 'writer', 'namesake', 'catalogue'));
   if (isHere) return [];
@@ -299,12 +298,11 @@ const IMPLIED: Record<string, ClueKind> = { marks: 'permission', decides: 'names
 export function evidenceFor(suspect: Suspect): string[] {
   const { actor, clues, rights } = suspect;
   const because = rights.because.slice(0, 3).join('; ');
-  const isShown = clues.some(({ text }) => text.includes(because));
   const told = clues.filter(({ kind }) => !clues.some((one) => IMPLIED[one.weight] === kind));
   const ready = actor && `${actorText(actor)}: ${actor.ready} of ${actor.wanted} ready`;
   return [
     ...told.map(({ text }) => text),
-    ...(isShown ? [] : [`RBAC: ${because}`]),
+    ...(clues.some(({ text }) => text.includes(because)) ? [] : [`RBAC: ${because}`]),
     ...(ready && !actor.isGone ? [ready] : []),
     ...(actor?.selectors[0] ? [`it was started with ${actor.selectors.join(' ')}`] : []),
   ];
@@ -331,18 +329,25 @@ function calledAs(candidates: readonly Suspect[], isIt: (name: string) => boolea
   const has = (by: Actor, names = [by.name]): boolean =>
     withoutRelease(by, names).some((name) => identifiesProgram(name) && isIt(name));
   const called = candidates.filter((one) => one.actor && mayBe(one) && has(one.actor));
-  const homes = new Set(called.map(({ actor }) => actor?.namespace));
+  const isBeside = ({ actor, rights }: Suspect): boolean =>
+    called.some(
+      (by) => by.actor?.namespace === actor?.namespace && (by.rights.isMarked || !rights.isMarked),
+    );
   return (one: Suspect): boolean => {
     const { actor, account } = one;
     if (actor === undefined) return isIt(account?.name ?? '');
-    const isPart = !mayBe(one) || WEBHOOK.test(actor.name) || homes.has(actor.namespace);
+    const isPart = !mayBe(one) || WEBHOOK.test(actor.name) || isBeside(one);
     return has(actor, isPart ? [actor.name] : actor.programs);
   };
 }
 
 function isKnown({ product, isProduct }: OwnerQuestion, candidate: Suspect) {
   if (product === undefined || product.anyController) return false;
-  return (isDefaultWorkload(product, candidate.actor) || isProduct(candidate)) && product.owner;
+  const isUsual = product.workload.some(
+    ({ name, namespace }) =>
+      name === candidate.actor?.name && namespace === candidate.actor.namespace,
+  );
+  return (isUsual || isProduct(candidate)) && product.owner;
 }
 
 /** A ServiceAccount that no workload uses stands for a controller that is gone. */
@@ -383,9 +388,10 @@ export function isPartner(question: OwnerQuestion, { actor, rights }: Suspect): 
   const isAdmin = rights.change === 'everything' && isTelling;
   return typesOf(context).some(
     (type) =>
-      (isAdmin || isOfType(type, names)) &&
       !own.some(({ group }) => isOfOneCompany(group, type.group)) &&
-      ((isAdmin && isOfType(type, names)) || rightsOf(context, actor.account, type, []).isMarked),
+      ((isAdmin && isOfType(type, names)) ||
+        ((isAdmin || isNamedAfterType(type, names.join('/'))) &&
+          rightsOf(context, actor.account, type, []).isMarked)),
   );
 }
 
@@ -415,8 +421,7 @@ export function isActive({ context, held }: OwnerQuestion, { name }: Account): b
 
 /** Reports whether the catalogue knows it as the controller of another finalizer: Crossplane may change its providers' managed resources. */
 export function isKnownForAnother({ product }: OwnerQuestion, { actor }: Suspect): boolean {
-  const isProducts = product && actor && isNameOfProduct(actor.name);
-  return isProducts ? !isWorkloadOf(product, actor.name) : false;
+  return !!product && !!actor && isNameOfProduct(actor.name) && !isWorkloadOf(product, actor.name);
 }
 
 /** Returns what shows that a workload has lost its right: a refusal, half of the marks of a controller, or a role that is gone or bound to nobody. */
@@ -474,11 +479,6 @@ function isOfType({ kind, group }: ResourceType, products: readonly string[]): b
   return products.some((name) => words.some((word) => name.replaceAll('-', '').endsWith(word)));
 }
 
-/** Returns the words of a name: `controller`, `autoneg` and `neg` of `controller.autoneg.dev/neg`. The end of its domain is none. */
-function wordsOf(name: string): string[] {
-  return name.replace(/\.\w+(?=\/|$)/, '').split(/[./]/);
-}
-
 function productOf(name: string): string {
   return name.replace(/(?:-(?:controller|manager|operator))+$/, '');
 }
@@ -517,20 +517,17 @@ function isNamesake(question: OwnerQuestion, candidate: Suspect) {
   if (actor === undefined || WEBHOOK.test(actor.name)) return false;
   // Applications have containers called `app` or `server`, and no rights either. The command of a framework tells.
   const isCommand = FRAMEWORKS.test(writer);
-  const isForNothingElse =
-    !rights.worksElsewhere &&
-    !rights.worksOnBuiltIn &&
-    !(rights.changesSibling && !(isCommand && rights.change));
+  const isUser = rights.isUser && !(isCommand && rights.change);
+  const isForNothingElse = !isUser && !rights.worksElsewhere && !rights.worksOnBuiltIn;
   const isTied = (): boolean =>
-    rights.change === 'named' ||
+    (rights.change === 'named' && !isUser) ||
     lost !== undefined ||
     ((isCommand || CONTROLLER.test(actor.name)) && isForNothingElse) ||
     isNamedAfterType(held.type, identifiesProgram(actor.name) ? actor.name : actor.namespace);
   // Everybody's operators write as `manager`: of the finalizer of another domain that says nothing.
-  const words = wordsOf(held.finalizer);
-  const isForeign =
-    domain.relation === 'other' ||
-    (domain.relation === 'foreign' && !wordsOf(held.type.group).some((one) => words.includes(one)));
+  // `controller`, `autoneg` and `neg` of `controller.autoneg.dev/neg`.
+  const words = held.finalizer.replace(/\.\w+(?=\/|$)/, '').split(/[./]/);
+  const isForeign = ['other', 'foreign'].includes(domain.relation);
   const runsIt =
     !isForeign &&
     !isGeneralTool(actor) &&
@@ -590,7 +587,7 @@ export function isTiedByRight(question: OwnerQuestion, { account, rights }: Susp
 function isPermitted(question: OwnerQuestion, suspect: Suspect) {
   const { context, held } = question;
   const { actor, rights } = suspect;
-  if (actor === undefined || !isTiedByRight(question, suspect)) return false;
+  if (actor === undefined || rights.isUser || !isTiedByRight(question, suspect)) return false;
   const by = !isGeneralTool(actor) && departedGrant(context, actor.account, held.type, true);
   const isIt = (by || rights.change === 'named') && !isPartner(question, suspect);
   const how = by ? [`RoleBinding ${by}, deleted with this namespace`] : rights.because.slice(0, 3);

@@ -60,13 +60,8 @@ function heldOutside(context: Context, inside: readonly Held[]): Held[] {
   return all.slice(inside.length).filter(({ subject }) => !isInside(context, subject.namespace));
 }
 
-/** Finds what finalizers hold, and their owners. */
-export function heldByFinalizers(context: Context): RuleResult[] {
-  return everythingHeld(context).flatMap((held) => heldResults(context, held));
-}
-
 /** Returns one finding per finalizer and cause; objects without deletionTimestamp are queued and never held. Of thousands of siblings, 20 are judged. */
-function heldResults(context: Context, held: Held): RuleResult[] {
+export function heldResults(context: Context, held: Held): RuleResult[] {
   const { count, finalizer, isInSpec, objects, since, subject } = held;
   const { namespace } = context.now;
   const [first] = objects;

@@ -6,7 +6,7 @@ import { realRequest } from '../admission/guards.ts';
 import { servedType, typesOf } from '../content.ts';
 import type { Context } from '../context.ts';
 import { subjectOf } from '../results.ts';
-import { domainOf, GENERAL_TOOLS, identifiesProgram, isSameName, productsOf } from './names.ts';
+import { domainOf, GENERAL_TOOLS, identifiesProgram, productsOf } from './names.ts';
 
 /** A finalizer, and what it holds: objects of one type, or the Namespace itself. */
 export interface Held {
@@ -112,11 +112,6 @@ export function isNamedAfterType({ kind, group }: ResourceType, name: string): b
   return !isBuiltIn(group) && words.some((word) => word.length > 2 && lower.includes(word));
 }
 
-/** Recognizes `postgrescluster-controller`, of PostgresClusters: a controller inside of a program, which may have any name. */
-export function isControllerOfType({ type: { kind } }: Held, manager: string): boolean {
-  return isSameName(manager, `${kind}-controller`);
-}
-
 /** Reports whether a cloud provider often runs the owner where the cluster does not show it. */
 export function isOftenProviderManaged(held: Held): boolean {
   const { workload } = knownFinalizer(held) ?? {};
@@ -140,6 +135,8 @@ export interface FinalizerDomain {
   groups: string[];
   /** The types of these groups, or the object's own: their controller has the marks, and their CRDs explain the finalizer. */
   types: ResourceType[];
+  /** Only the product's name is that of the type's group. */
+  isShared?: boolean;
 }
 
 export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
@@ -151,17 +148,26 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
   // `apps.` and `operator.` of one project are siblings.
   const project = withoutCommonLabels(domain);
   const ofGroup = all.flatMap((one) => (one.group === group ? behindTypeIn(project, one) : []));
+  // The product of `kmm.node.kubernetes.io` and `kmm.sigs.x-k8s.io` is `kmm`: neither a kind nor another company has that name.
+  const labels = group.split('.');
+  const isTaken = (label: string, words: readonly string[], kind: string): boolean =>
+    kind.toLowerCase() === label || (words.includes(label) && words.at(-2) !== labels.at(-2));
+  const isProduct = (label: string): boolean =>
+    labels.includes(label) && !all.some((one) => isTaken(label, one.group.split('.'), one.kind));
+  const isShared =
+    own.length > 0 && !domain.endsWith(group) && project.split('.').slice(0, -2).some(isProduct);
   const isOwn = groups.some((one) =>
     [project, ...ofGroup].some((name) => `.${withoutCommonLabels(one)}`.endsWith(`.${name}`)),
   );
-  // Above the type's group there may be the group of another product; of that, `operator.` is any product's part.
+  // Above the type's group there may be the group of another product; of that, `operator.` is any product's part. Built-in types have no group.
   const others = all.filter(
     (type) =>
       type.group !== group &&
-      [domain, ...(isOwn ? [] : [project, behindTypeIn(project, type)])].includes(type.group),
+      ([domain, ...(isOwn ? [] : [project, behindTypeIn(project, type)])].includes(type.group) ||
+        (own.length === 0 && domain !== project && type.group.endsWith(`.${project}`))),
   );
   if (others[0]) return { relation: 'other', groups: [others[0].group], types: others };
-  if (isOwn) return { relation: 'own', groups, types: own };
+  if (isOwn || isShared) return { relation: 'own', groups, types: own, isShared: !isOwn };
   const isNone = isOfNoDomain(held);
   // The types of a company, of which any program may have set it.
   const below = all.filter(({ group }) => domain.includes('.') && group.endsWith(`.${domain}`));
@@ -170,7 +176,7 @@ export function finalizerDomain(context: Context, held: Held): FinalizerDomain {
 
 /** Labels that any project puts in front of its own name. */
 const COMMON_LABEL =
-  /^(?:operator|controller|apps?|foreground|background)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
+  /^(?:operator|controller|apps?|sigs|foreground|background|v\d+)$|finali[sz]|clean|delet|remov|purge|protect|teardown/;
 
 /** Returns the words by which a finalizer may call its controller, and not those of its company and its type: `lb` of `lb.acme.dev/finalizer`. */
 export function wordsOfFinalizer({ finalizer, type }: Held): string[] {

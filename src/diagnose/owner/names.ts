@@ -140,13 +140,6 @@ function isPodNameOf({ name }: Actor, podName: string): boolean {
   return restOf(podName, name).some((rest) => /^(?:[a-z0-9]{1,10}-)?[a-z0-9]{1,10}$/.test(rest));
 }
 
-/** Reports whether a workload has the name and the namespace of the well-known product. */
-export function isDefaultWorkload({ workload }: CatalogueEntry, actor: Actor | undefined): boolean {
-  return workload.some(
-    (known) => known.name === actor?.name && known.namespace === actor.namespace,
-  );
-}
-
 /** Reports whether two domains are equal, or one is below the other: `crossplane.io`, `aws.crossplane.io`. */
 export function isOfOneProject(one: string, other: string): boolean {
   return `.${one}`.endsWith(`.${other}`) || `.${other}`.endsWith(`.${one}`);

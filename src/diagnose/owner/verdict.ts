@@ -31,7 +31,6 @@ import {
 } from './held.ts';
 import { holderOf, isRenewed, leasesOfGroups, leasesOfProgram, runsAs } from './leases.ts';
 import {
-  domainOf,
   HARMLESS_WRITERS,
   hasProgramName,
   identifiesProgram,
@@ -39,7 +38,6 @@ import {
   isGeneralTool,
   isKubernetesComponent,
   isNameOfProduct,
-  isOfOneCompany,
   matchesReporter,
   workloadsOfProgram,
 } from './names.ts';
@@ -129,10 +127,7 @@ function judge(the: Case): Ownership {
   const rivals = suspects.filter((one) =>
     best?.program && product
       ? hasClue(one, 'catalogue', 'namesake')
-      : !isKnownForAnother(the, one) &&
-        (best === undefined ||
-          isMoreThanAble(one) ||
-          (one.rights.isMarked && isOfOneCompany(domainOf(held.finalizer), held.type.group))),
+      : !isKnownForAnother(the, one) && (best === undefined || isMoreThanAble(one)),
   );
   const wasSeen = best !== undefined && wasSeenDeleted(the, best);
   const handlers = the.handlers.filter(isFurther);
@@ -181,11 +176,15 @@ function leading(the: Case): Suspect | undefined {
     hasClue(best, 'namesake') &&
     isFrameworkName(writer) &&
     able.every(({ actor }) => actor === best.actor);
+  const isElsewhere = ({ actor, rights }: Suspect): boolean =>
+    rights.change === 'named' && actor?.namespace !== best.actor?.namespace;
   const isContradicted =
     // A console of the release has its labels as well, and may be told the same: they give it no right.
     (hasClue(best, 'told') && !isCalled) ||
     (best.rights.change === 'everything' && !isOnlyName) ||
     isStatusOfAnother(the, best) ||
+    // An addition to a product has a domain of its company, and the product's name in it.
+    (the.domain.isShared && able.some(isElsewhere)) ||
     excluded.some(
       (one) =>
         one.restriction === undefined &&
