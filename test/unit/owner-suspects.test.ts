@@ -68,7 +68,6 @@ const turnedInto =
 const MAPS = turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap'));
 const MARKS = [rule(CACHE, ['memcacheds', 'memcacheds/finalizers'], '*')];
 const PLAIN = rule(CACHE, ['memcacheds'], '*');
-const AGENT = { name: 'agent', bound: ['agent'] };
 const OTHERS = [rule('acid.zalan.do', ['*'], '*')];
 const PREVIEWS = 'previews.acme.dev';
 const READS_APPS = rule(PREVIEWS, ['previewapps'], ...READ);
@@ -88,16 +87,6 @@ const feed =
     now.places['team-b'] = { roleBindings: readOk([]) };
   };
 const ADMIN = all(feed(KOPF, OTHERS, { name: 'admin' }), bindAdmin);
-/** Its controller, of which nothing is left, reported an Event so many seconds after the deletion began. */
-const reported =
-  (seconds: number): Change =>
-  (now) => {
-    const [regarding] = heldIn(now);
-    const at = new Date(Date.parse(regarding?.deletionTimestamp ?? '') + 1_000 * seconds);
-    const said = { type: 'Normal', reason: 'Done', message: 'done', component: 'widget-operator' };
-    const events = readOk([{ ...said, instance: '', regarding, at: at.toISOString() }]);
-    Object.assign(now.places[now.namespace.name] ?? {}, { events });
-  };
 const watching = (place: string) => ({ name: 'feed', args: [`--namespace=${place}`] });
 const ofRelease: Change = (now) => {
   named(listed(now, 'deployments'), 'feed').labels = listed(now, 'definitions')[0]?.labels ?? {};
@@ -161,16 +150,6 @@ const partsOf =
       deployments.push({ ...operator, ...own });
     }
     withoutPods(now);
-  };
-
-/** A running program with the account of the operator, in its place, which reconciles another namespace in the second case. */
-const shared =
-  (operator: string, program: string, watches?: string[]): Change =>
-  (now) => {
-    const own = named(listed(now, 'deployments'), operator);
-    const other = { uid: program, name: program, programs: [program], ready: 1, wanted: 1 };
-    listed(now, 'deployments').push({ ...own, ...other });
-    if (watches) Object.assign(own, { watches, ready: 1, wanted: 1 });
   };
 
 /** S3 without its operator, but for what is left of it, beside another program with these rights. */
@@ -245,16 +224,6 @@ const ROWS: Record<string, Row> = {
       MAPS,
       feed({ name: 'run' }, undefined, { name: 'db-memcached-operator', bound: ['db'] }),
     ),
-  },
-  'the account of a controller of ConfigMaps that is gone, beside that of a pipeline': {
-    ...{ in: GONE, is: 'owner-missing', says: /ran as ServiceAccount team-b\/patch,/ },
-    change: all(turnedInto('v1', typeOf('', 'configmaps', 'ConfigMap')), (now) => {
-      for (const name of ['patch', 'create']) {
-        listed(now, 'clusterRoles').push(role(name, [rule('', ['configmaps'], ...CHANGES, name)]));
-        listed(now, 'clusterRoleBindings').push(binding(name, [account('team-b', name)]));
-      }
-    }),
-    spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"corp.io/hold"'),
   },
   'an operator that every right was taken from, and of which the namespace alone has a name': {
     ...{ in: `${KUBEBUILDER}-silent`, is: 'owner-failing memcached-system/controller-manager' },
@@ -423,14 +392,6 @@ const ROWS: Record<string, Row> = {
   'a webhook with the account of a controller': {
     ...{ in: `${KUBEBUILDER}-silent`, change: partsOf('controller'), is: 'owner-running' },
   },
-  'a part of a controller, with its account': {
-    ...{ in: 'everyday-kube-rs-crashing', is: 'owner-not-ready' },
-    change: shared('doc-controller', 'doc-controller-api'),
-  },
-  'a program with the account of a controller that reconciles another namespace': {
-    ...{ in: 'everyday-client-go-asleep', is: 'owner-not-acting' },
-    change: shared('dns-zone-controller', 'dns-zone-ui', ['team-b']),
-  },
   'a console of the company whose name the finalizer has': {
     ...{ in: GONE, is: 'owner-unknown' },
     spelled: (text) => text.replaceAll(`"${CACHE}/finalizer"`, '"acme-sync.acme.dev/protect"'),
@@ -533,23 +494,6 @@ const ROWS: Record<string, Row> = {
     ),
     spelled: (text) => text.replaceAll('"cache.acme.dev/finalizer"', '"corp.io/hold"'),
   },
-  'the operator of the domain of the finalizer, beside the one that writes the status': {
-    ...{ in: 'everyday-client-go-silent', is: 'owner-running team-b/audit-operator' },
-    change: all(
-      ({ discovery }) =>
-        discovery.ok && discovery.value.types.push(typeOf('audit.io', 'audits', 'Audit')),
-      feed(
-        MANAGER,
-        [rule('audit.io', ['audits', 'audits/status'], '*'), rule('dns.corp.example', ['*'], '*')],
-        { name: 'audit-operator' },
-      ),
-    ),
-    spelled: (text) =>
-      text
-        .replaceAll('dns.corp.example/zone', 'audit.io/hold')
-        .replaceAll('dns-zone-controller', 'zones')
-        .replaceAll('hold","manager":"zones"', 'hold","manager":"manager"'),
-  },
   'an operator that was installed again elsewhere, beside the binding of its first account': {
     ...{ in: 'everyday-client-go-silent', is: 'owner-running infra' },
     change: (now) => {
@@ -628,10 +572,6 @@ const ROWS: Record<string, Row> = {
     ...{ in: GONE, is: 'owner-unknown' },
     change: feed(MANAGER, [PLAIN, rule(CACHE, ['backups/status'], '*')], { name: 'my-operator' }),
   },
-  'an agent with the marks that runs the program of the Deployment beside it': {
-    ...{ in: GONE, spelled: writtenBy('feed'), is: 'owner-running team-b/agent' },
-    change: all(feed({ name: 'feed' }, [PLAIN]), feed({ name: 'feed' }, MARKS, AGENT)),
-  },
   'a finalizer of another company with the name of the product, which is gone': {
     ...{ in: GONE, is: 'owner-missing' },
     spelled: (text) => text.replaceAll('"cache.acme.dev/', '"cache.node.corp.io/'),
@@ -643,15 +583,6 @@ const ROWS: Record<string, Row> = {
         .replaceAll(/"finalizer.keda.sh"/g, '"keda.corp.io/x"')
         .replaceAll(/"manager":"keda"/g, '"manager":"app"'),
     change: feed(MANAGER, [rule('keda.sh', ['scaledobjects'], ...CHANGES)]),
-  },
-  'a finalizer of the company on a ConfigMap': {
-    ...{ in: GONE, is: 'owner-running team-b/feed' },
-    spelled: (text) => text.replaceAll('"cache.acme.dev/', '"finalizers.acme.dev/'),
-    change: all(MAPS, feed(MANAGER, [...MARKS, rule('', ['configmaps'], '*')])),
-  },
-  'a program of the company that is gone, beside the controller of the type': {
-    ...{ in: GONE, is: 'owner-missing', change: feed(MANAGER, MARKS) },
-    spelled: (text) => writtenBy('audits')(text).replaceAll('"cache.acme.dev/', '"audit.acme.dev/'),
   },
   'a controller of which another process holds the Lease, in kube-system': {
     ...{ in: 'everyday-cert-manager-asleep', is: 'owner-running cert-manager/cert-manager' },
@@ -673,12 +604,6 @@ const ROWS: Record<string, Row> = {
       const event = { ...failed, regarding, at: renewTime };
       Object.assign(now.places[now.namespace.name] ?? {}, { events: readOk([event]) });
     },
-  },
-  'a controller that has reported an Event, and was uninstalled before the deletion': {
-    ...{ in: GONE, is: 'owner-missing', change: reported(-60) },
-  },
-  'a controller outside of the cluster that has reported an Event since the deletion': {
-    ...{ in: GONE, is: 'owner-unknown', says: /outside of the cluster/, change: reported(1) },
   },
   'an operator called after the type that reads it, and that of another product, and changes nothing':
     {
