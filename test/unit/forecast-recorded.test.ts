@@ -36,7 +36,7 @@ const PUTS_BACK = 'S46';
 /** Hangs that a forecast calls clear, by the reason: nothing before the deletion shows them. */
 const BEGIN_LATER: Record<string, string> = {
   'its owner runs and does nothing, which only the deletion shows':
-    'S61-alive blocked-without-date event-instance made-ack-s3-moved made-own-leader-by-uuid other-classes made-agent-with-marks made-company-on-map made-domain-operator',
+    'S61-alive blocked-without-date event-instance made-ack-s3-moved made-own-leader-by-uuid other-classes made-agent-with-marks made-class-beside-account made-company-on-map made-domain-operator',
   'the cloud provider runs its owner, and its status shows that it does': 'cloud-nodes',
   'an extension API is never sent a dry run, since it may ignore that it is one': 'SEED-4d-500',
   'a kubelet that reports itself as ready does not confirm':
